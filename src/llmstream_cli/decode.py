@@ -1,0 +1,186 @@
+"""Bytes of one answer in, events out: a framer and a shape's frame decoder, joined."""
+
+import re
+
+from llmstream_cli.events import (
+    EndStatus,
+    Event,
+    ReasoningDelta,
+    RefusalDelta,
+    StreamEnd,
+    StreamError,
+    TextDelta,
+    UnknownFrame,
+)
+from llmstream_cli.events import KeepAlive as KeepAliveEvent
+from llmstream_cli.framing import (
+    DEFAULT_LIMIT_BYTES,
+    Comment,
+    Frame,
+    FramingFault,
+    FramingName,
+    Unit,
+    make_framer,
+)
+from llmstream_cli.shapes.base import FrameDecoder, html_title
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def choose_framing(default: FramingName, content_type: str, first: bytes) -> FramingName:
+    """How to read a body, from its content type and its first bytes; `default` is the shape's own.
+
+    A JSON or HTML body in place of a stream is one document. Without a telling content type, a body that
+    begins with ``{`` is lines of JSON.
+    """
+    kind = content_type.split(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        return "sse"
+    if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"):
+        return "ndjson"
+    if kind in ("application/json", "text/html"):
+        return "json"
+    start = first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start == b"<":
+        return "json"
+    if start == b"{" and default == "sse":
+        return "ndjson"
+    if start in (b":", b"d", b"e") and default == "ndjson":
+        return "sse"
+    return default
+
+
+class StreamDecoder:
+    """Feed it the body as it comes; it never raises for what a server sends.
+
+    ``ended``: the terminal marker, an error or an unreadable body came, so that reading on is pointless.
+    ``settled``: every choice has its finish reason, only the marker may still come.
+    """
+
+    def __init__(
+        self,
+        frames: FrameDecoder,
+        framing: FramingName,
+        *,
+        content_type: str = "",
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    ) -> None:
+        self._frames = frames
+        self._default_framing = framing
+        self._content_type = content_type
+        self._limit = limit_bytes
+        self._framer = (
+            None if not content_type else make_framer(choose_framing(framing, content_type, b""), limit_bytes)
+        )
+        self._fault: FramingFault | None = None
+        self._held: dict[tuple[type, int], str] = {}
+        self._received = 0
+        self._end_offset: int | None = None
+        self._closed = False
+        self._unreadable: UnknownFrame | None = None
+        self.frames_seen = 0
+
+    @property
+    def ended(self) -> bool:
+        return self._frames.done or self._fault is not None
+
+    @property
+    def settled(self) -> bool:
+        return self._frames.complete
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that `data` completes."""
+        if self._closed:
+            raise RuntimeError("feed after close")
+        if self.ended or not data:
+            return []
+        self._received += len(data)
+        if self._framer is None:
+            framing = choose_framing(self._default_framing, "", data)
+            self._framer = make_framer(framing, self._limit)
+        return self._decode(self._framer.feed(data))
+
+    def close(
+        self, status: EndStatus = EndStatus.INCOMPLETE, error: StreamError | None = None
+    ) -> list[Event]:
+        """The last events and exactly one `StreamEnd`.
+
+        `status` and `error` say what the client saw of the end (cut, time-out, interrupt); the server's own
+        word wins over them.
+        """
+        if self._closed:
+            raise RuntimeError("closed twice")
+        events = self._decode(self._framer.close()) if self._framer and not self.ended else []
+        self._closed = True
+        events += self._release()
+        events.append(self._end(status, error))
+        return events
+
+    def _decode(self, units: list[Unit]) -> list[Event]:
+        events: list[Event] = []
+        for unit in units:
+            if self.ended:
+                break
+            match unit:
+                case Frame():
+                    self.frames_seen += 1
+                    self._frame(unit, events)
+                case Comment(text):
+                    events.append(KeepAliveEvent(comment=text.strip()))
+                case FramingFault():
+                    self._fault = unit
+                    self._end_offset = unit.offset
+        return events
+
+    def _frame(self, frame: Frame, events: list[Event]) -> None:
+        for event in self._frames.decode(frame):
+            if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
+                # Pure ASCII cannot hold a surrogate, and nearly every delta is.
+                if not event.text.isascii() or self._held:
+                    self._join_surrogates(event, events)
+                    continue
+            elif isinstance(event, UnknownFrame) and not event.readable:
+                self._unreadable = self._unreadable or event
+            events.append(event)
+        if self._frames.done:
+            self._end_offset = frame.offset
+
+    def _join_surrogates(self, event: TextDelta | ReasoningDelta | RefusalDelta, events: list[Event]) -> None:
+        """Join the halves of a character that a server escaped into two deltas; a lone half is U+FFFD."""
+        key = (type(event), event.choice)
+        text = self._held.pop(key, "") + event.text
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._held[key] = text[-1]
+            text = text[:-1]
+        if _LONE_SURROGATE.search(text):
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if text:
+            events.append(type(event)(text=text, choice=event.choice))
+
+    def _release(self) -> list[Event]:
+        held, self._held = self._held, {}
+        return [kind(text="\ufffd", choice=choice) for kind, choice in held]
+
+    def _end(self, status: EndStatus, error: StreamError | None) -> StreamEnd:
+        if self._frames.error:
+            status, error = EndStatus.ERROR, self._frames.error
+        elif self._fault:
+            status = EndStatus.INCOMPLETE
+            error = StreamError(kind=self._fault.kind, message=self._fault.message)
+        elif self._frames.complete:
+            status, error = EndStatus.COMPLETE, None
+        elif error is None and self._unreadable and self.frames_seen:
+            error = self._not_a_stream(self._unreadable)
+        return StreamEnd(
+            status=status,
+            marker_seen=self._frames.marker_seen,
+            offset=self._received if self._end_offset is None else self._end_offset,
+            error=error,
+        )
+
+    def _not_a_stream(self, frame: UnknownFrame) -> StreamError:
+        kind = self._content_type or "no content type"
+        shown = html_title(frame.data) or " ".join(frame.data[:200].split())
+        return StreamError(
+            kind="unreadable_stream", message=f"the body is not the expected stream ({kind}): {shown}"
+        )

@@ -1,0 +1,37 @@
+"""Bytes in, frames out. Knows nothing of LLMs, and the borders of reads mean nothing."""
+
+from typing import Literal, assert_never
+
+from llmstream_cli.framing.base import Comment, Frame, Framer, FramingFault, Unit
+from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES
+
+FramingName = Literal["sse", "ndjson", "json"]
+
+__all__ = [
+    "DEFAULT_LIMIT_BYTES",
+    "Comment",
+    "Frame",
+    "Framer",
+    "FramingFault",
+    "FramingName",
+    "Unit",
+    "make_framer",
+]
+
+
+def make_framer(name: FramingName, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Framer:
+    """The framer for one body; a frame larger than `limit_bytes` becomes a `FramingFault`."""
+    match name:
+        case "sse":
+            from llmstream_cli.framing.sse import SseFramer
+
+            return SseFramer(limit_bytes)
+        case "ndjson":
+            from llmstream_cli.framing.ndjson import NdjsonFramer
+
+            return NdjsonFramer(limit_bytes)
+        case "json":
+            from llmstream_cli.framing.json_document import JsonDocumentFramer
+
+            return JsonDocumentFramer(limit_bytes)
+    assert_never(name)

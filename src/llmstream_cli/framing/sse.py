@@ -1,0 +1,88 @@
+"""WHATWG event stream (HTML Living Standard, 9.2.6), with what real servers do to it.
+
+Beyond the standard: a field ``error:`` (llama.cpp builds of 2024 and 2025) is a frame named ``error``, and a
+last event without its blank line is delivered when the body ends.
+"""
+
+from collections.abc import Iterator
+
+from llmstream_cli.framing.base import Comment, Frame, FramingFault, Unit
+from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES, LineSplitter, OversizedLineError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class SseFramer:
+    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self._limit = limit_bytes
+        self._lines = LineSplitter(limit_bytes)
+        self._dead = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._data: list[bytes] = []
+        self._size = 0
+        self._name: str | None = None
+        self._offset = -1
+
+    def feed(self, data: bytes) -> list[Unit]:
+        return self._run(self._lines.feed(data))
+
+    def close(self) -> list[Unit]:
+        units = self._run(self._lines.close())
+        if not self._dead:
+            self._dispatch(units)
+        return units
+
+    def _run(self, lines: Iterator[tuple[int, bytes]]) -> list[Unit]:
+        units: list[Unit] = []
+        if self._dead:
+            return units
+        try:
+            for offset, line in lines:
+                if line:
+                    self._line(offset, line, units)
+                elif self._data:
+                    self._dispatch(units)
+                else:
+                    self._name, self._offset = None, -1
+        except OversizedLineError as error:
+            self._fail(error.offset, units)
+        return units
+
+    def _line(self, offset: int, line: bytes, units: list[Unit]) -> None:
+        if offset == 0 and line.startswith(_BOM):
+            line = line[len(_BOM) :]
+        field, _, value = line.partition(b":")
+        if value.startswith(b" "):
+            value = value[1:]
+        if field == b"data" or field == b"error":
+            self._append(offset, value, units)
+            if field == b"error":
+                self._name = "error"
+        elif not field:
+            units.append(Comment(value.decode("utf-8", "replace")))
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+            if self._offset < 0:
+                self._offset = offset
+
+    def _append(self, offset: int, value: bytes, units: list[Unit]) -> None:
+        if self._offset < 0:
+            self._offset = offset
+        self._data.append(value)
+        self._size += len(value) + 1
+        if self._size > self._limit:
+            self._fail(self._offset, units)
+
+    def _dispatch(self, units: list[Unit]) -> None:
+        if not self._data:
+            return
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        units.append(Frame(data.decode("utf-8", "replace"), self._offset, self._name))
+        self._reset()
+
+    def _fail(self, offset: int, units: list[Unit]) -> None:
+        self._dead = True
+        self._reset()
+        units.append(FramingFault.oversized(offset, self._limit))

@@ -1,0 +1,76 @@
+"""What is asked, independent of any server, and the HTTP request that a shape makes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from llmstream_cli.events import Json
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """Sampling and limits; None leaves the server's default."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One turn.
+
+    ``prompt`` is the flattened text that completion shapes send; chat shapes send ``messages``.
+    ``options`` are extra body fields, already nested, merged last and so able to replace anything.
+    """
+
+    messages: tuple[Message, ...]
+    prompt: str | None = None
+    model: str | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    stream: bool = True
+    usage: bool = True
+    options: Mapping[str, Json] = field(default_factory=dict)
+    schema: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """``path`` is relative to the base URL's root, e.g. ``/v1/chat/completions``; ``body`` is JSON."""
+
+    path: str
+    body: Mapping[str, Json]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: Literal["GET", "POST"] = "POST"
+
+
+def merge(body: Mapping[str, Json], extra: Mapping[str, Json]) -> dict[str, Json]:
+    """Merge `extra` into `body`, object by object; a null in `extra` removes the field.
+
+    >>> merge({"options": {"a": 1, "b": 2}}, {"options": {"b": None, "c": 3}})
+    {'options': {'a': 1, 'c': 3}}
+    """
+    merged = dict(body)
+    for key, value in extra.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def without_none(body: Mapping[str, Json]) -> dict[str, Json]:
+    """Drop the fields that are None: "not given" is not the same as null to every server."""
+    return {key: value for key, value in body.items() if value is not None}
