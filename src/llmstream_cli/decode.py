@@ -69,9 +69,8 @@ class StreamDecoder:
         self._default_framing = framing
         self._content_type = content_type
         self._limit = limit_bytes
-        self._framer = (
-            None if not content_type else make_framer(choose_framing(framing, content_type, b""), limit_bytes)
-        )
+        self._framing = choose_framing(framing, content_type, b"") if content_type else None
+        self._framer = make_framer(self._framing, limit_bytes) if self._framing else None
         self._fault: FramingFault | None = None
         self._held: dict[tuple[type, int], str] = {}
         self._received = 0
@@ -86,7 +85,7 @@ class StreamDecoder:
 
     @property
     def settled(self) -> bool:
-        return self._frames.complete
+        return self._frames.settled
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that `data` completes."""
@@ -96,8 +95,8 @@ class StreamDecoder:
             return []
         self._received += len(data)
         if self._framer is None:
-            framing = choose_framing(self._default_framing, "", data)
-            self._framer = make_framer(framing, self._limit)
+            self._framing = choose_framing(self._default_framing, "", data)
+            self._framer = make_framer(self._framing, self._limit)
         return self._decode(self._framer.feed(data))
 
     def close(
@@ -173,7 +172,7 @@ class StreamDecoder:
             error = self._not_a_stream(self._unreadable)
         return StreamEnd(
             status=status,
-            marker_seen=self._frames.marker_seen,
+            marker_seen=None if self._framing == "json" else self._frames.marker_seen,
             offset=self._received if self._end_offset is None else self._end_offset,
             error=error,
         )

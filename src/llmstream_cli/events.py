@@ -177,7 +177,8 @@ class UnknownFrame:
 class StreamEnd:
     """The last event of every stream.
 
-    ``marker_seen``: the shape's terminal marker came; None for a shape that has none.
+    ``marker_seen``: the shape's terminal marker came; None for a shape that has none, and where one
+    JSON document came in place of a stream.
     ``offset``: byte offset of the frame that ended the stream, else the number of bytes received.
     """
 

@@ -53,6 +53,11 @@ class FrameDecoder(ABC):
         """The server said that every choice asked for is finished."""
         return self.error is None and len(self.finished) >= self.choices
 
+    @property
+    def settled(self) -> bool:
+        """As `complete`, and no more of the answer can follow."""
+        return self.complete
+
     def finish(
         self,
         reason: FinishReason,

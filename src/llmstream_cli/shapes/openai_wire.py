@@ -1,0 +1,279 @@
+"""What ``/v1/chat/completions`` and ``/v1/completions`` have in common, in every server's dialect of them.
+
+Sources: the OpenAI API reference; llama.cpp ``tools/server``, vLLM ``entrypoints/openai``, Ollama ``openai``,
+TGI ``router``, SGLang ``entrypoints/openai``; the recordings under ``tests/captures``.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+
+from llmstream_cli.events import (
+    Event,
+    FinishReason,
+    Json,
+    KeepAlive,
+    LogprobsDelta,
+    PrefillProgress,
+    ReasoningDelta,
+    ServerDetail,
+    ServerTimings,
+    StreamError,
+    TimingsReport,
+    UnknownFrame,
+    Usage,
+    UsageReport,
+)
+from llmstream_cli.fields import EMPTY, as_int, as_list, as_object, as_text, objects, seconds
+from llmstream_cli.framing import Frame
+from llmstream_cli.request import Request, merge, without_none
+from llmstream_cli.shapes.base import DEFAULT_ERROR_KIND, FrameDecoder, bare_error, error_from, parse_frame
+
+MARKER = "[DONE]"
+
+_REASONS = {
+    "stop": FinishReason.STOP,
+    "eos_token": FinishReason.EOS,
+    "stop_sequence": FinishReason.STOP_SEQUENCE,
+    "length": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "content_filter": FinishReason.CONTENT_FILTER,
+}
+_UNEXPLAINED = StreamError(kind=DEFAULT_ERROR_KIND, message='the answer ended with finish reason "error"')
+_REPORTS = ("usage", "timings", "prompt_progress")
+
+
+def build_body(request: Request, content: Mapping[str, Json]) -> dict[str, Json]:
+    """The JSON body: `content` (messages or prompt), the request's settings, then its own options over all.
+
+    ``max_tokens``, not the newer ``max_completion_tokens``: every self-hosted server reads it, and Ollama
+    reads nothing else.
+    """
+    sampling = request.sampling
+    body = {
+        "model": request.model,
+        **content,
+        "stream": request.stream,
+        "stream_options": {"include_usage": True} if request.stream and request.usage else None,
+        "max_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "stop": list(sampling.stop) or None,
+        "response_format": _response_format(request.schema),
+    }
+    return merge(without_none(body), request.options)
+
+
+def _response_format(schema: Mapping[str, Json] | None) -> Json:
+    if schema is None:
+        return None
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+def answers_per_prompt(body: Mapping[str, Json]) -> int:
+    return max(1, as_int(body.get("n")) or 1)
+
+
+class OpenAIDecoder(FrameDecoder):
+    """Decodes both endpoints; `output` is what differs: where a choice keeps what the model said.
+
+    `prompts`: how many prompts the request holds, each with the same number of choices.
+    """
+
+    def __init__(self, body: Mapping[str, Json], *, prompts: int = 1) -> None:
+        super().__init__(prompts * answers_per_prompt(body))
+        self.marker_seen = False if body.get("stream") else None
+        self._prompts = prompts
+        self._answered: set[int] = set()
+        self._reasoned: set[int] = set()
+        self._early: set[int] = set()
+        self._verbose: dict[int, Mapping[str, Json]] = {}
+        self._usage: Usage | None = None
+
+    @abstractmethod
+    def output(self, choice: Mapping[str, Json], index: int) -> list[Event]:
+        """The text, reasoning, refusal and tool calls in one choice of a chunk."""
+
+    @property
+    def complete(self) -> bool:
+        # Some servers send more choices than the request asked for.
+        return super().complete and self._answered | self._reasoned <= self.finished
+
+    @property
+    def settled(self) -> bool:
+        return self.complete and not self._early
+
+    def decode(self, frame: Frame) -> list[Event]:
+        if frame.data.startswith(MARKER):
+            self.marker_seen = self.done = True
+            return []
+        chunk = parse_frame(frame)
+        if frame.name == "error":
+            return self.fail(bare_error(chunk.data if isinstance(chunk, UnknownFrame) else chunk))
+        if isinstance(chunk, dict):
+            return self._chunk(chunk, frame)
+        if isinstance(chunk, KeepAlive | UnknownFrame):
+            return [chunk]
+        # llama.cpp sends `data: null` between the answers to several prompts.
+        return [] if chunk is None else [UnknownFrame(name=frame.name, data=frame.data)]
+
+    def _chunk(self, chunk: Mapping[str, Json], frame: Frame) -> list[Event]:
+        choices = chunk.get("choices")
+        if not choices or "error" in chunk:
+            error = error_from(chunk)
+            if error:
+                return self.fail(error)
+        events = self.start(
+            response_id=chunk.get("id"),
+            model=chunk.get("model"),
+            fingerprint=chunk.get("system_fingerprint"),
+        )
+        if "__verbose" in chunk:
+            events += self._native_report(as_object(chunk["__verbose"]))
+        if isinstance(choices, list):
+            for choice in objects(choices):
+                self._choice(choice, events)
+        elif "choices" not in chunk and not any(key in chunk for key in _REPORTS):
+            events.append(UnknownFrame(name=frame.name, data=frame.data))
+        for key in _REPORTS:
+            if chunk.get(key):
+                events += self._report(key, chunk)
+        return events
+
+    def _choice(self, choice: Mapping[str, Json], events: list[Event]) -> None:
+        index = as_int(choice.get("index")) or 0
+        output = self.output(choice, index)
+        for event in output:
+            (self._reasoned if isinstance(event, ReasoningDelta) else self._answered).add(index)
+        events += output
+        if logprobs := choice.get("logprobs"):
+            events.append(LogprobsDelta(data=logprobs, choice=index))
+        # Older versions of Ollama and TGI's completions say "" where they mean null.
+        if raw := as_text(choice.get("finish_reason")):
+            self._finish(choice, index, raw, events)
+            if output and index not in self._answered:
+                # Some gateways put "stop" on every reasoning chunk and then send the answer.
+                self._early.add(index)
+            else:
+                self._early.discard(index)
+
+    def _finish(self, choice: Mapping[str, Json], index: int, raw: str, events: list[Event]) -> None:
+        reason, stop_sequence, stop_token = _REASONS.get(raw, FinishReason.OTHER), None, None
+        native = self._verbose.get(index, EMPTY)
+        if raw == "stop":
+            reason, stop_sequence, stop_token = _native_stop(native) or _matched_stop(choice)
+        elif raw == "length" and _context_full(native):
+            reason = FinishReason.CONTEXT
+        events.append(
+            self.finish(reason, raw, choice=index, stop_sequence=stop_sequence, stop_token=stop_token)
+        )
+        if raw == "error":
+            self.fail(error_from(choice) or _UNEXPLAINED)
+
+    def _native_report(self, native: Mapping[str, Json]) -> list[Event]:
+        """llama.cpp's own terminal object, added to an OpenAI chunk on ``"verbose": true``."""
+        if "stop_type" not in native:
+            return []
+        self._verbose[as_int(native.get("index")) or 0] = native
+        return [ServerDetail(data={key: native[key] for key in native if key not in ("content", "tokens")})]
+
+    def _report(self, key: str, chunk: Mapping[str, Json]) -> list[Event]:
+        value = as_object(chunk[key])
+        if key == "timings":
+            return [TimingsReport(timings=read_timings(value))]
+        if key == "prompt_progress":
+            return [read_progress(value)]
+        usage = read_usage(value)
+        if usage and self.choices > 1 and "timings" in chunk:
+            usage = self._add_choice(usage)
+        if usage is None or usage == self._usage:
+            return []
+        self._usage = usage
+        return [UsageReport(usage=usage)]
+
+    def _add_choice(self, usage: Usage) -> Usage:
+        """llama.cpp (told by its ``timings``) reports once per choice and counts only that choice.
+
+        The prompt of parallel answers is the same one; the counts of different prompts and the totals
+        cannot be joined without guessing. Captures: llama.cpp/chat_n2_stream, llama.cpp/cmpl_n2_stream.
+        """
+        before = (self._usage and self._usage.completion_tokens) or 0
+        return replace(
+            usage,
+            prompt_tokens=usage.prompt_tokens if self._prompts == 1 else None,
+            completion_tokens=before + (usage.completion_tokens or 0),
+            total_tokens=None,
+        )
+
+
+def _native_stop(native: Mapping[str, Json]) -> tuple[FinishReason, str | None, int | None] | None:
+    word = as_text(native.get("stopping_word"))
+    match native.get("stop_type"):
+        case "eos":
+            return FinishReason.EOS, word, None
+        case "word":
+            return FinishReason.STOP_SEQUENCE, word, None
+        case _:
+            return None
+
+
+def _context_full(native: Mapping[str, Json]) -> bool:
+    """``truncated`` alone may also mean that old tokens were shifted out and the cap came later."""
+    cap = as_int(as_object(native.get("generation_settings")).get("n_predict")) or -1
+    reached_cap = 0 < cap <= (as_int(native.get("tokens_predicted")) or 0)
+    return native.get("stop_type") == "limit" and native.get("truncated") is True and not reached_cap
+
+
+def _matched_stop(choice: Mapping[str, Json]) -> tuple[FinishReason, str | None, int | None]:
+    """Which stop it was: vLLM's ``stop_reason``, SGLang's ``matched_stop``; a string, a token id or null.
+
+    A token id may be the caller's or an end-of-sequence token of the model: the server does not say. null in
+    ``stop_reason`` does say: vLLM fills it for every other cause of "stop", so what is left is the primary
+    end-of-sequence token. SGLang names that token too, its null says nothing.
+    """
+    matched = choice.get("stop_reason")
+    if matched is None:
+        matched = choice.get("matched_stop")
+    if isinstance(matched, str):
+        return FinishReason.STOP_SEQUENCE, matched or None, None
+    if (token := as_int(matched)) is not None:
+        return FinishReason.STOP, None, token
+    proves_eos = "stop_reason" in choice and "matched_stop" not in choice
+    return FinishReason.EOS if proves_eos else FinishReason.STOP, None, None
+
+
+def read_usage(value: Mapping[str, Json]) -> Usage | None:
+    """The counts; None where there are none, and for all zeros, which stand for "not known yet" (Ollama)."""
+    usage = Usage(
+        prompt_tokens=as_int(value.get("prompt_tokens")),
+        completion_tokens=as_int(value.get("completion_tokens")),
+        reasoning_tokens=as_int(as_object(value.get("completion_tokens_details")).get("reasoning_tokens")),
+        cached_tokens=as_int(as_object(value.get("prompt_tokens_details")).get("cached_tokens")),
+        total_tokens=as_int(value.get("total_tokens")),
+        raw=value,
+    )
+    return usage if usage.prompt_tokens or usage.completion_tokens or usage.total_tokens else None
+
+
+def read_timings(value: Mapping[str, Json]) -> ServerTimings:
+    """llama.cpp counts in milliseconds."""
+    return ServerTimings(
+        prefill_s=seconds(value.get("prompt_ms"), per_second=1000),
+        decode_s=seconds(value.get("predicted_ms"), per_second=1000),
+    )
+
+
+def read_progress(value: Mapping[str, Json]) -> PrefillProgress:
+    return PrefillProgress(
+        processed_tokens=as_int(value.get("processed")),
+        total_tokens=as_int(value.get("total")),
+        cached_tokens=as_int(value.get("cache")),
+    )
+
+
+def prompt_count(prompt: Json) -> int:
+    """How many prompts: a list of strings or of token lists holds several, a list with token ids is one."""
+    items = as_list(prompt)
+    return 1 if not items or any(as_int(item) is not None for item in items) else len(items)
