@@ -22,8 +22,12 @@ from llmstream_cli.framing import (
     Unit,
     make_framer,
 )
+from llmstream_cli.framing.encoding import EncodingError, make_content_decoder
 from llmstream_cli.shapes.base import FrameDecoder, html_title
 
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+"""A byte order mark (or a part of it) and white space."""
+_TELLING_BYTES = 1024
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,7 +44,7 @@ def choose_framing(default: FramingName, content_type: str, first: bytes) -> Fra
         return "ndjson"
     if kind in ("application/json", "text/html"):
         return "json"
-    start = first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    start = first.lstrip(_BLANK)[:1]
     if start == b"<":
         return "json"
     if start == b"{" and default == "sse":
@@ -63,6 +67,7 @@ class StreamDecoder:
         framing: FramingName,
         *,
         content_type: str = "",
+        content_encoding: str = "",
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> None:
         self._frames = frames
@@ -71,6 +76,7 @@ class StreamDecoder:
         self._limit = limit_bytes
         self._framing = choose_framing(framing, content_type, b"") if content_type else None
         self._framer = make_framer(self._framing, limit_bytes) if self._framing else None
+        self._untold = b""
         self._fault: FramingFault | None = None
         self._held: dict[tuple[type, int], str] = {}
         self._received = 0
@@ -91,12 +97,33 @@ class StreamDecoder:
         """The events that `data` completes."""
         if self._closed:
             raise RuntimeError("feed after close")
+        if self._content is None:
+            return self._feed_plain(data)
+        events: list[Event] = []
+        if self.ended:
+            return events
+        try:
+            for piece in self._content.feed(data):
+                events += self._feed_plain(piece)
+                if self.ended:
+                    break
+        except EncodingError as error:
+            self._fault = FramingFault("bad_content_encoding", str(error), self._received)
+        return events
+
+    def _feed_plain(self, data: bytes) -> list[Event]:
         if self.ended or not data:
             return []
         self._received += len(data)
         if self._framer is None:
-            self._framing = choose_framing(self._default_framing, "", data)
+            # Until a byte comes that tells what this is: the choice must not depend on how the bytes are cut.
+            self._untold += data
+            telling = self._untold[:_TELLING_BYTES]
+            if len(telling) < _TELLING_BYTES and not telling.strip(_BLANK):
+                return []
+            self._framing = choose_framing(self._default_framing, "", telling)
             self._framer = make_framer(self._framing, self._limit)
+            data, self._untold = self._untold, b""
         return self._decode(self._framer.feed(data))
 
     def close(
@@ -109,7 +136,9 @@ class StreamDecoder:
         """
         if self._closed:
             raise RuntimeError("closed twice")
-        events = self._decode(self._framer.close()) if self._framer and not self.ended else []
+        events = self._feed_plain(self._content.close()) if self._content and not self.ended else []
+        if self._framer and not self.ended:
+            events += self._decode(self._framer.close())
         self._closed = True
         events += self._release()
         events.append(self._end(status, error))

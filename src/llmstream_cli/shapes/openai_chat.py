@@ -13,7 +13,8 @@ from llmstream_cli.shapes.base import (
     refusal_events,
     text_events,
 )
-from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder, build_body
+from llmstream_cli.shapes.openai_body import build_body
+from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 

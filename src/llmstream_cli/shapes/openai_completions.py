@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 
 from llmstream_cli.events import Event, Json
+from llmstream_cli.fields import as_int, as_list
+from llmstream_cli.framing import Frame
 from llmstream_cli.request import HttpRequest, Request
 from llmstream_cli.shapes.base import FrameDecoder, Shape, text_events
-from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder, build_body, prompt_count
+from llmstream_cli.shapes.openai_body import build_body
+from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder
 
 
 class OpenAICompletions(Shape):
@@ -20,12 +23,42 @@ class OpenAICompletions(Shape):
         return HttpRequest(path=self.path, body=build_body(request, {"prompt": request.prompt}))
 
     def decoder(self, body: Mapping[str, Json]) -> FrameDecoder:
-        return _CompletionsDecoder(body, prompts=prompt_count(body.get("prompt")))
+        return _CompletionsDecoder(body, prompts=_count_prompts(body.get("prompt")))
 
 
 class _CompletionsDecoder(OpenAIDecoder):
     def output(self, choice: Mapping[str, Json], index: int) -> list[Event]:
         return text_events(choice.get("text"), index)
+
+    def _chunk(self, chunk: Mapping[str, Json], frame: Frame) -> list[Event]:
+        if "choices" not in chunk and isinstance(chunk.get("content"), str):
+            chunk = _from_native(chunk)
+        return super()._chunk(chunk, frame)
+
+
+def _count_prompts(prompt: Json) -> int:
+    """How many prompts: a list of strings or of token lists holds several, a list with token ids is one."""
+    items = as_list(prompt)
+    return 1 if not items or any(as_int(item) is not None for item in items) else len(items)
+
+
+def _from_native(chunk: Mapping[str, Json]) -> dict[str, Json]:
+    """llama.cpp of 2024 answers this endpoint in its native form. Capture: llama.cpp-2024/cmpl_stream."""
+    choice = {"index": chunk.get("index"), "text": chunk["content"]}
+    if not chunk.get("stop"):
+        return {"choices": [choice]}
+    causes = [cause for cause in ("eos", "word", "limit") if chunk.get(f"stopped_{cause}")]
+    stop_type = chunk.get("stop_type") or next(iter(causes), "none")
+    return {
+        "model": chunk.get("model"),
+        "choices": [{**choice, "finish_reason": stop_type}],
+        "usage": {
+            "prompt_tokens": chunk.get("tokens_evaluated"),
+            "completion_tokens": chunk.get("tokens_predicted"),
+        },
+        "timings": chunk.get("timings"),
+        "__verbose": {**chunk, "stop_type": stop_type},
+    }
 
 
 SHAPE = OpenAICompletions()

@@ -1,4 +1,4 @@
-"""What ``/v1/chat/completions`` and ``/v1/completions`` have in common, in every server's dialect of them.
+"""How ``/v1/chat/completions`` and ``/v1/completions`` answer, in every server's dialect of them.
 
 Sources: the OpenAI API reference; llama.cpp ``tools/server``, vLLM ``entrypoints/openai``, Ollama ``openai``,
 TGI ``router``, SGLang ``entrypoints/openai``; the recordings under ``tests/captures``.
@@ -24,66 +24,42 @@ from llmstream_cli.events import (
     Usage,
     UsageReport,
 )
-from llmstream_cli.fields import EMPTY, as_int, as_list, as_object, as_text, objects, seconds
+from llmstream_cli.fields import EMPTY, as_int, as_object, as_text, objects, seconds
 from llmstream_cli.framing import Frame
-from llmstream_cli.request import Request, merge, without_none
 from llmstream_cli.shapes.base import DEFAULT_ERROR_KIND, FrameDecoder, bare_error, error_from, parse_frame
 
 MARKER = "[DONE]"
 
 _REASONS = {
     "stop": FinishReason.STOP,
-    "eos_token": FinishReason.EOS,
-    "stop_sequence": FinishReason.STOP_SEQUENCE,
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_CALLS,
     "function_call": FinishReason.TOOL_CALLS,
     "content_filter": FinishReason.CONTENT_FILTER,
+    # TGI
+    "eos_token": FinishReason.EOS,
+    "stop_sequence": FinishReason.STOP_SEQUENCE,
+    # llama.cpp's own words
+    "eos": FinishReason.EOS,
+    "word": FinishReason.STOP_SEQUENCE,
+    "limit": FinishReason.LENGTH,
 }
 _UNEXPLAINED = StreamError(kind=DEFAULT_ERROR_KIND, message='the answer ended with finish reason "error"')
 _REPORTS = ("usage", "timings", "prompt_progress")
-
-
-def build_body(request: Request, content: Mapping[str, Json]) -> dict[str, Json]:
-    """The JSON body: `content` (messages or prompt), the request's settings, then its own options over all.
-
-    ``max_tokens``, not the newer ``max_completion_tokens``: every self-hosted server reads it, and Ollama
-    reads nothing else.
-    """
-    sampling = request.sampling
-    body = {
-        "model": request.model,
-        **content,
-        "stream": request.stream,
-        "stream_options": {"include_usage": True} if request.stream and request.usage else None,
-        "max_tokens": sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "seed": sampling.seed,
-        "stop": list(sampling.stop) or None,
-        "response_format": _response_format(request.schema),
-    }
-    return merge(without_none(body), request.options)
-
-
-def _response_format(schema: Mapping[str, Json] | None) -> Json:
-    if schema is None:
-        return None
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-
-
-def answers_per_prompt(body: Mapping[str, Json]) -> int:
-    return max(1, as_int(body.get("n")) or 1)
 
 
 class OpenAIDecoder(FrameDecoder):
     """Decodes both endpoints; `output` is what differs: where a choice keeps what the model said.
 
     `prompts`: how many prompts the request holds, each with the same number of choices.
+
+    Some gateways put "stop" on every chunk of reasoning and then send the answer, while vLLM may truly end
+    on such a chunk. So a finish reason beside reasoning, before any text, is early: it stands if nothing
+    more comes, and is taken back by more output.
     """
 
     def __init__(self, body: Mapping[str, Json], *, prompts: int = 1) -> None:
-        super().__init__(prompts * answers_per_prompt(body))
+        super().__init__(prompts * max(1, as_int(body.get("n")) or 1))
         self.marker_seen = False if body.get("stream") else None
         self._prompts = prompts
         self._answered: set[int] = set()
@@ -111,7 +87,7 @@ class OpenAIDecoder(FrameDecoder):
             return []
         chunk = parse_frame(frame)
         if frame.name == "error":
-            return self.fail(bare_error(chunk.data if isinstance(chunk, UnknownFrame) else chunk))
+            return self.fail(bare_error(frame.data if isinstance(chunk, KeepAlive | UnknownFrame) else chunk))
         if isinstance(chunk, dict):
             return self._chunk(chunk, frame)
         if isinstance(chunk, KeepAlive | UnknownFrame):
@@ -148,23 +124,23 @@ class OpenAIDecoder(FrameDecoder):
         for event in output:
             (self._reasoned if isinstance(event, ReasoningDelta) else self._answered).add(index)
         events += output
+        if output and index in self._early:
+            self._early.discard(index)
+            self.finished.discard(index)
         if logprobs := choice.get("logprobs"):
             events.append(LogprobsDelta(data=logprobs, choice=index))
         # Older versions of Ollama and TGI's completions say "" where they mean null.
         if raw := as_text(choice.get("finish_reason")):
             self._finish(choice, index, raw, events)
             if output and index not in self._answered:
-                # Some gateways put "stop" on every reasoning chunk and then send the answer.
                 self._early.add(index)
-            else:
-                self._early.discard(index)
 
     def _finish(self, choice: Mapping[str, Json], index: int, raw: str, events: list[Event]) -> None:
         reason, stop_sequence, stop_token = _REASONS.get(raw, FinishReason.OTHER), None, None
         native = self._verbose.get(index, EMPTY)
-        if raw == "stop":
+        if raw in ("stop", "word", "eos"):
             reason, stop_sequence, stop_token = _native_stop(native) or _matched_stop(choice)
-        elif raw == "length" and _context_full(native):
+        elif raw in ("length", "limit") and _context_full(native):
             reason = FinishReason.CONTEXT
         events.append(
             self.finish(reason, raw, choice=index, stop_sequence=stop_sequence, stop_token=stop_token)
@@ -221,8 +197,9 @@ def _native_stop(native: Mapping[str, Json]) -> tuple[FinishReason, str | None, 
 
 def _context_full(native: Mapping[str, Json]) -> bool:
     """``truncated`` alone may also mean that old tokens were shifted out and the cap came later."""
-    cap = as_int(as_object(native.get("generation_settings")).get("n_predict")) or -1
-    reached_cap = 0 < cap <= (as_int(native.get("tokens_predicted")) or 0)
+    settings = as_object(native.get("generation_settings"))
+    caps = [cap for key in ("n_predict", "max_tokens") if (cap := as_int(settings.get(key)) or 0) > 0]
+    reached_cap = bool(caps) and min(caps) <= (as_int(native.get("tokens_predicted")) or 0)
     return native.get("stop_type") == "limit" and native.get("truncated") is True and not reached_cap
 
 
@@ -271,9 +248,3 @@ def read_progress(value: Mapping[str, Json]) -> PrefillProgress:
         total_tokens=as_int(value.get("total")),
         cached_tokens=as_int(value.get("cache")),
     )
-
-
-def prompt_count(prompt: Json) -> int:
-    """How many prompts: a list of strings or of token lists holds several, a list with token ids is one."""
-    items = as_list(prompt)
-    return 1 if not items or any(as_int(item) is not None for item in items) else len(items)
