@@ -73,6 +73,7 @@ class StreamDecoder:
         self._frames = frames
         self._default_framing = framing
         self._content_type = content_type
+        self._content = make_content_decoder(content_encoding) if content_encoding else None
         self._limit = limit_bytes
         self._framing = choose_framing(framing, content_type, b"") if content_type else None
         self._framer = make_framer(self._framing, limit_bytes) if self._framing else None
