@@ -1,0 +1,156 @@
+"""Bytes to frames: the event stream, lines of JSON, one document; cut anywhere, and in linear time."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llmstream_cli.framing import Comment, Frame, FramingFault, FramingName, Unit, make_framer
+from llmstream_cli.framing.lines import LineSplitter, OversizedLineError
+
+PROPERTY = settings(deadline=None, derandomize=True, database=None, max_examples=200)
+LINE_ENDS = st.sampled_from([b"\n", b"\r", b"\r\n"])
+
+
+def frame(name: FramingName, *pieces: bytes, limit_bytes: int = 1_000_000) -> list[Unit]:
+    framer = make_framer(name, limit_bytes)
+    units = [unit for piece in pieces for unit in framer.feed(piece)]
+    return units + framer.close()
+
+
+def sse(*pieces: bytes) -> list[Unit]:
+    return frame("sse", *pieces)
+
+
+def one_by_one(data: bytes) -> Iterator[bytes]:
+    return (data[at : at + 1] for at in range(len(data)))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_sse_ends_lines_at_lf_cr_and_crlf(end: bytes) -> None:
+    body = b"data: a" + end + end + b"data: b" + end + b"data: c" + end + end
+    first, second = Frame("a", 0), Frame("b\nc", 7 + 2 * len(end))
+    assert sse(body) == sse(*one_by_one(body)) == [first, second]
+
+
+def test_sse_delivers_an_event_at_the_cr_and_not_again_at_its_lf() -> None:
+    framer = make_framer("sse")
+    assert framer.feed(b"data: a\r\n\r") == [Frame("a", 0)]
+    assert framer.feed(b"\ndata: b\r\n\r\n") == [Frame("b", 11)]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\v", "\f", "\x1c"])
+def test_only_cr_and_lf_end_a_line(separator: str) -> None:
+    body = f"data: a{separator}b\n\n".encode()
+    assert sse(body) == sse(*one_by_one(body)) == [Frame(f"a{separator}b", 0)]
+    assert frame("ndjson", f'"a{separator}b"\n'.encode()) == [Frame(f'"a{separator}b"', 0)]
+
+
+def test_sse_strips_one_space_and_one_byte_order_mark() -> None:
+    body = b"\xef\xbb\xbfdata:  a\xef\xbb\xbf\n\ndata:b\n\n"
+    assert sse(body) == sse(*one_by_one(body)) == [Frame(" a\ufeff", 0), Frame("b", 16)]
+
+
+def test_sse_fields() -> None:
+    body = b": ping\nevent: error\nid: 7\nretry: 10\nunknown: x\ndata\ndata: y\n\n"
+    assert sse(body) == [Comment("ping"), Frame("\ny", 7, "error")]
+
+
+def test_sse_forgets_an_event_name_without_data() -> None:
+    assert sse(b"event: ping\n\ndata: a\n\n") == [Frame("a", 13)]
+
+
+def test_sse_error_field_of_old_llama_cpp_is_a_frame_named_error() -> None:
+    assert sse(b'error: {"code":400}\n\n') == [Frame('{"code":400}', 0, "error")]
+
+
+@pytest.mark.parametrize("tail", [b"", b"\n", b"\r"])
+def test_an_unterminated_last_event_is_delivered(tail: bytes) -> None:
+    assert sse(b"data: a\n\ndata: b" + tail) == [Frame("a", 0), Frame("b", 9)]
+
+
+def test_ndjson_passes_over_blank_lines_and_keeps_an_unterminated_tail() -> None:
+    assert frame("ndjson", b'\xef\xbb\xbf{"a":1}\r\n\n  \n{"b', b'":2}') == [
+        Frame('{"a":1}', 0),
+        Frame('{"b":2}', 16),
+    ]
+
+
+def test_one_document_is_one_frame_and_nothing_is_none() -> None:
+    assert frame("json", b'{"a":', b"\n 1}") == [Frame('{"a":\n 1}', 0)]
+    assert frame("json", b" ", b"\n") == frame("json") == []
+
+
+def test_bytes_that_are_no_utf8_become_replacement_characters() -> None:
+    assert sse(b"data: \xf0\x9f\x99\n\n") == [Frame("\ufffd", 0)]
+
+
+@pytest.mark.parametrize("name", ["sse", "ndjson", "json"])
+def test_an_oversized_frame_is_one_fault_and_the_end(name: FramingName) -> None:
+    framer = make_framer(name, 100)
+    assert framer.feed(b'data: {"a":1}') == []
+    (fault,) = framer.feed(b"x" * 200)
+    assert isinstance(fault, FramingFault)
+    assert fault.kind == "event_too_large"
+    assert "100 bytes" in fault.message
+    assert framer.feed(b"\n\ndata: more\n\n") == []
+
+
+def test_many_lines_without_a_blank_one_are_one_oversized_event() -> None:
+    framer = make_framer("sse", 10_000)
+    units = [unit for _ in range(100) for unit in framer.feed(b"data: " + b"z" * 1000 + b"\n")]
+    assert [type(unit) for unit in units] == [FramingFault]
+
+
+def test_comments_are_not_kept() -> None:
+    framer = make_framer("sse", 100)
+    units = [unit for _ in range(100) for unit in framer.feed(b": still here\n\n")]
+    assert units == [Comment("still here")] * 100
+
+
+@PROPERTY
+@given(st.lists(st.sampled_from([b"data: ", b"event: x", b":c", b"\n", b"\r", b"\r\n", b"\xf0\x9f", b"{}"])))
+def test_cuts_never_matter(pieces: list[bytes]) -> None:
+    body = b"".join(pieces)
+    for name in ("sse", "ndjson", "json"):
+        assert frame(name, *pieces) == frame(name, body) == frame(name, *one_by_one(body))
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.binary().filter(lambda line: not set(line) & set(b"\r\n")), LINE_ENDS)))
+def test_lines_and_offsets_add_up_to_the_bytes(lines: list[tuple[bytes, bytes]]) -> None:
+    body = b"".join(line + end for line, end in lines)
+    splitter = LineSplitter()
+    found = [item for at in range(len(body)) for item in splitter.feed(body[at : at + 1])]
+    for offset, line in [*found, *splitter.close()]:
+        assert body[offset : offset + len(line)] == line
+    assert b"".join(line for _, line in found) == body.translate(None, b"\r\n")
+
+
+class CountedPieces(list[bytes]):
+    """Counts how often the splitter joins what it has kept: once a line, whatever the number of reads."""
+
+    joins = 0
+
+    def clear(self) -> None:
+        self.joins += 1
+        super().clear()
+
+
+def test_a_long_line_in_tiny_reads_is_joined_once() -> None:
+    splitter = LineSplitter()
+    pieces = splitter._pieces = CountedPieces()
+    for _ in range(10_000):
+        assert list(splitter.feed(b"y")) == []
+    assert pieces.joins == 0
+    assert list(splitter.feed(b"\n")) == [(0, b"y" * 10_000)]
+    assert pieces.joins == 1
+
+
+def test_an_oversized_line_names_where_it_began() -> None:
+    splitter = LineSplitter(limit_bytes=10)
+    assert list(splitter.feed(b"short\n")) == [(0, b"short")]
+    with pytest.raises(OversizedLineError) as caught:
+        list(splitter.feed(b"much too long"))
+    assert caught.value.offset == 6
