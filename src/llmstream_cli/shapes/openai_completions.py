@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from llmstream_cli.events import Event, Json
-from llmstream_cli.fields import as_int, as_list
 from llmstream_cli.framing import Frame
 from llmstream_cli.request import HttpRequest, Request
 from llmstream_cli.shapes.base import FrameDecoder, Shape, text_events
+from llmstream_cli.shapes.llamacpp_wire import read_stop_type
 from llmstream_cli.shapes.openai_body import build_body
 from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder
+from llmstream_cli.shapes.prompts import count_prompts
 
 
 class OpenAICompletions(Shape):
@@ -23,7 +24,7 @@ class OpenAICompletions(Shape):
         return HttpRequest(path=self.path, body=build_body(request, {"prompt": request.prompt}))
 
     def decoder(self, body: Mapping[str, Json]) -> FrameDecoder:
-        return _CompletionsDecoder(body, prompts=_count_prompts(body.get("prompt")))
+        return _CompletionsDecoder(body, prompts=count_prompts(body.get("prompt")))
 
 
 class _CompletionsDecoder(OpenAIDecoder):
@@ -36,19 +37,12 @@ class _CompletionsDecoder(OpenAIDecoder):
         return super()._chunk(chunk, frame)
 
 
-def _count_prompts(prompt: Json) -> int:
-    """How many prompts: a list of strings or of token lists holds several, a list with token ids is one."""
-    items = as_list(prompt)
-    return 1 if not items or any(as_int(item) is not None for item in items) else len(items)
-
-
 def _from_native(chunk: Mapping[str, Json]) -> dict[str, Json]:
     """llama.cpp of 2024 answers this endpoint in its native form. Capture: llama.cpp-2024/cmpl_stream."""
     choice = {"index": chunk.get("index"), "text": chunk["content"]}
     if not chunk.get("stop"):
         return {"choices": [choice]}
-    causes = [cause for cause in ("eos", "word", "limit") if chunk.get(f"stopped_{cause}")]
-    stop_type = chunk.get("stop_type") or next(iter(causes), "none")
+    stop_type = read_stop_type(chunk) or "none"
     return {
         "model": chunk.get("model"),
         "choices": [{**choice, "finish_reason": stop_type}],

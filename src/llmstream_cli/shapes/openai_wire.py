@@ -14,19 +14,18 @@ from llmstream_cli.events import (
     Json,
     KeepAlive,
     LogprobsDelta,
-    PrefillProgress,
     ReasoningDelta,
     ServerDetail,
-    ServerTimings,
     StreamError,
     TimingsReport,
     UnknownFrame,
     Usage,
     UsageReport,
 )
-from llmstream_cli.fields import EMPTY, as_int, as_object, as_text, objects, seconds
+from llmstream_cli.fields import EMPTY, as_int, as_object, as_text, objects
 from llmstream_cli.framing import Frame
 from llmstream_cli.shapes.base import DEFAULT_ERROR_KIND, FrameDecoder, bare_error, error_from, parse_frame
+from llmstream_cli.shapes.llamacpp_wire import context_full, read_progress, read_timings
 
 MARKER = "[DONE]"
 
@@ -140,7 +139,7 @@ class OpenAIDecoder(FrameDecoder):
         native = self._verbose.get(index, EMPTY)
         if raw in ("stop", "word", "eos"):
             reason, stop_sequence, stop_token = _native_stop(native) or _matched_stop(choice)
-        elif raw in ("length", "limit") and _context_full(native):
+        elif raw in ("length", "limit") and context_full(native):
             reason = FinishReason.CONTEXT
         events.append(
             self.finish(reason, raw, choice=index, stop_sequence=stop_sequence, stop_token=stop_token)
@@ -195,14 +194,6 @@ def _native_stop(native: Mapping[str, Json]) -> tuple[FinishReason, str | None, 
             return None
 
 
-def _context_full(native: Mapping[str, Json]) -> bool:
-    """``truncated`` alone may also mean that old tokens were shifted out and the cap came later."""
-    settings = as_object(native.get("generation_settings"))
-    caps = [cap for key in ("n_predict", "max_tokens") if (cap := as_int(settings.get(key)) or 0) > 0]
-    reached_cap = bool(caps) and min(caps) <= (as_int(native.get("tokens_predicted")) or 0)
-    return native.get("stop_type") == "limit" and native.get("truncated") is True and not reached_cap
-
-
 def _matched_stop(choice: Mapping[str, Json]) -> tuple[FinishReason, str | None, int | None]:
     """Which stop it was: vLLM's ``stop_reason``, SGLang's ``matched_stop``; a string, a token id or null.
 
@@ -232,19 +223,3 @@ def read_usage(value: Mapping[str, Json]) -> Usage | None:
         raw=value,
     )
     return usage if usage.prompt_tokens or usage.completion_tokens or usage.total_tokens else None
-
-
-def read_timings(value: Mapping[str, Json]) -> ServerTimings:
-    """llama.cpp counts in milliseconds."""
-    return ServerTimings(
-        prefill_s=seconds(value.get("prompt_ms"), per_second=1000),
-        decode_s=seconds(value.get("predicted_ms"), per_second=1000),
-    )
-
-
-def read_progress(value: Mapping[str, Json]) -> PrefillProgress:
-    return PrefillProgress(
-        processed_tokens=as_int(value.get("processed")),
-        total_tokens=as_int(value.get("total")),
-        cached_tokens=as_int(value.get("cache")),
-    )
