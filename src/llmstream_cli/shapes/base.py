@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -22,7 +22,7 @@ from llmstream_cli.events import (
 )
 from llmstream_cli.fields import as_int, as_list, as_object, as_text
 from llmstream_cli.framing import Frame, FramingName
-from llmstream_cli.request import HttpRequest, Request
+from llmstream_cli.request import HttpRequest, Message, Request
 
 DEFAULT_ERROR_KIND = "server_error"
 
@@ -112,6 +112,10 @@ class Shape(ABC):
 
     @abstractmethod
     def build(self, request: Request) -> HttpRequest: ...
+
+    def needs_prompt(self, messages: Sequence[Message]) -> bool:  # noqa: ARG002
+        """Whether `messages` must be flattened into `Request.prompt` before `build`."""
+        return self.takes == "prompt"
 
     @abstractmethod
     def decoder(self, body: Mapping[str, Json]) -> FrameDecoder:
