@@ -2,7 +2,9 @@ r"""Stop strings: escapes on the command line, and stopping locally what the ser
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from llmstream_cli.events import Event, Finish, FinishReason, StreamEnd, TextDelta
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([ntr\\]))")
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
@@ -67,3 +69,97 @@ class StopGuard:
             if any(len(stop) > len(tail) and stop.startswith(tail) for stop in self._stops):
                 return start
         return len(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStop:
+    """A stop string that was cut here, on the client.
+
+    ``server_went_on``: text came after it, so the server did not stop by itself.
+    """
+
+    stop: str
+    server_went_on: bool
+
+
+class StopEnforcer:
+    """Applies stop strings to the events of an answer, whatever the server does with them.
+
+    Text up to the match passes, the stop string and what follows it do not. After a match the server may
+    still say that it stopped too (some servers leave the stop string in the text): only further text proves
+    that it did not.
+    """
+
+    def __init__(self, stops: Sequence[str], choices: int = 1) -> None:
+        self._stops = stops
+        self._expected = choices
+        self._guards: dict[int, StopGuard] = {}
+        self._matched: dict[int, str] = {}
+        self._went_on: set[int] = set()
+        self._finished: set[int] = set()
+
+    @property
+    def matched(self) -> bool:
+        """Every choice has either matched a stop string or ended by itself, and at least one matched."""
+        return bool(self._matched) and len(self._matched.keys() | self._finished) >= self._expected
+
+    @property
+    def overrun(self) -> bool:
+        """The server goes on after every match: there is nothing more to wait for."""
+        return bool(self._went_on) and len(self._went_on | self._finished) >= self._expected
+
+    def local_stop(self, choice: int = 0) -> LocalStop | None:
+        stop = self._matched.get(choice)
+        return None if stop is None else LocalStop(stop=stop, server_went_on=choice in self._went_on)
+
+    def filter(self, events: list[Event]) -> list[Event]:
+        passed: list[Event] = []
+        for event in events:
+            match event:
+                case TextDelta():
+                    self._text(event, passed)
+                case Finish():
+                    self._finish(event, passed)
+                case StreamEnd():
+                    for choice in self._guards:
+                        self._release(choice, passed)
+                    passed += self._missing_finishes()
+                    passed.append(event)
+                case _:
+                    passed.append(event)
+        return passed
+
+    def _text(self, event: TextDelta, passed: list[Event]) -> None:
+        if event.choice in self._matched:
+            self._went_on.add(event.choice)
+            return
+        guard = self._guards.setdefault(event.choice, StopGuard(self._stops))
+        shown = guard.feed(event.text)
+        if isinstance(shown, Match):
+            self._matched[event.choice] = shown.stop
+            shown = shown.text
+        if shown:
+            passed.append(TextDelta(text=shown, choice=event.choice))
+
+    def _finish(self, event: Finish, passed: list[Event]) -> None:
+        self._finished.add(event.choice)
+        stop = self._matched.get(event.choice)
+        if stop is not None:
+            event = replace(event, reason=FinishReason.STOP_SEQUENCE, stop_sequence=stop)
+        else:
+            self._release(event.choice, passed)
+        passed.append(event)
+
+    def _release(self, choice: int, passed: list[Event]) -> None:
+        guard = self._guards.get(choice)
+        held = guard.release() if guard and choice not in self._matched else ""
+        if held:
+            passed.append(TextDelta(text=held, choice=choice))
+
+    def _missing_finishes(self) -> list[Event]:
+        """The connection was closed at the match, so no finish reason came."""
+        return [
+            Finish(reason=FinishReason.STOP_SEQUENCE, stop_sequence=stop, choice=choice)
+            for choice, stop in self._matched.items()
+            if choice not in self._finished
+        ]
