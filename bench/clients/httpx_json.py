@@ -1,0 +1,34 @@
+"""The script anyone would write: httpx as it comes, json.loads a line, every delta printed and flushed.
+
+Argument: the URL to post to.
+"""
+
+import json
+import sys
+
+import httpx
+
+BODY = {
+    "model": "bench",
+    "messages": [{"role": "user", "content": "hi"}],
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
+
+
+def main() -> None:
+    with httpx.stream("POST", sys.argv[1], json=BODY) as response:
+        response.raise_for_status()
+        for line in response.iter_lines():
+            if not line.startswith("data:"):
+                continue
+            data = line[5:].strip()
+            if data == "[DONE]":
+                break
+            for choice in json.loads(data)["choices"]:
+                print(choice["delta"].get("content") or "", end="", flush=True)
+    print()
+
+
+if __name__ == "__main__":
+    main()
