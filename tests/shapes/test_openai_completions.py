@@ -44,6 +44,13 @@ def test_request() -> None:
     assert SHAPE.takes == "prompt"
 
 
+def test_a_schema_stands_where_each_server_reads_it() -> None:
+    schema = {"type": "object"}
+    body = SHAPE.build(Request(messages=(), prompt="Once", schema=schema)).body
+    assert body["json_schema"] == schema
+    assert body["response_format"]["json_schema"]["schema"] == schema
+
+
 @pytest.mark.parametrize("nothing", ["", None, 7])
 def test_text_and_nothing(nothing: Any) -> None:
     logprobs = {"tokens": ["a"], "token_logprobs": [-0.5]}

@@ -21,7 +21,9 @@ class OpenAICompletions(Shape):
     max_tokens_field = "max_tokens"
 
     def build(self, request: Request) -> HttpRequest:
-        return HttpRequest(path=self.path, body=build_body(request, {"prompt": request.prompt}))
+        # llama.cpp b11549 passes over response_format here (not in chat) and reads json_schema instead.
+        content = {"prompt": request.prompt, "json_schema": request.schema}
+        return HttpRequest(path=self.path, body=build_body(request, content))
 
     def decoder(self, body: Mapping[str, Json]) -> FrameDecoder:
         return _CompletionsDecoder(body, prompts=count_prompts(body.get("prompt")))
