@@ -1,0 +1,124 @@
+"""Start the child that runs llama.cpp, wait until it serves, and take it down whatever happens."""
+
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from llmstream_cli.errors import ConfigError
+from llmstream_cli.events import Json
+
+TICK_S = 0.1
+START_LIMIT_S = 120.0
+LOG_TAIL_LINES = 10
+LOG_ERRORS_ONLY = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """What llama.cpp serves and how. ``extra``: further attributes of xllamacpp's ``CommonParams``."""
+
+    model: Path
+    name: str
+    context_tokens: int
+    slots: int = 1
+    port: int = 0
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Json]:
+        return {
+            "model.path": str(self.model),
+            "model_alias": [self.name],
+            "n_ctx": self.context_tokens,
+            "n_parallel": self.slots,
+            "port": self.port,
+            # Fitting the settings to the memory reads the vocabulary twice, warming up computes a token
+            # that nobody reads: together they take longer than all the rest of the start.
+            "fit_params": False,
+            "warmup": False,
+            "ui": False,
+            # A web page in the user's browser has no business with this server.
+            "cors_origins": "",
+            "verbosity": LOG_ERRORS_ONLY,
+            **self.extra,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    base_url: str
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def run_server(options: ServerOptions, on_wait: Callable[[], None]) -> Iterator[RunningServer]:
+    """Run a llama.cpp server for the length of the block; ready to answer when the block begins.
+
+    `on_wait` is called once when the child runs and every `TICK_S` until it is ready. ConfigError with the
+    end of its log if it does not start.
+    """
+    with tempfile.TemporaryFile() as log, _child(options, log) as process:
+        yield RunningServer(base_url=_wait_until_ready(process, log, on_wait), process=process)
+
+
+@contextmanager
+def _child(options: ServerOptions, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    # -P: a json.py in the user's folder must not be imported in place of the real one.
+    command = [sys.executable, "-P", "-m", "llmstream_cli.local.child"]
+    with subprocess.Popen(
+        command,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        # A group of its own keeps the terminal's Ctrl-C from the child: the stream is closed first.
+        start_new_session=sys.platform != "win32",
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    ) as process:
+        try:
+            _send(process, options.settings())
+            yield process
+        finally:
+            process.kill()
+
+
+def _send(process: subprocess.Popen[bytes], settings: Mapping[str, Json]) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
+    except OSError:
+        # It is dead already; that shows, with its log, when its report does not come.
+        pass
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes], on_wait: Callable[[], None]) -> str:
+    """The base URL that the child reports; it does so when the model is loaded and ``/health`` is ok."""
+    assert process.stdout is not None
+    reports: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    read_line = process.stdout.readline
+    threading.Thread(target=lambda: reports.put(read_line()), daemon=True).start()
+    deadline_s = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline_s:
+        on_wait()
+        try:
+            report = reports.get(timeout=TICK_S).decode().strip()
+        except queue.Empty:
+            continue
+        if report:
+            return report
+        process.wait()
+        raise ConfigError(f"the embedded llama.cpp server did not start:\n{_tail(log)}")
+    raise ConfigError(f"the embedded llama.cpp server was not ready after {START_LIMIT_S:.0f} s")
+
+
+def _tail(log: IO[bytes]) -> str:
+    log.seek(0)
+    return "\n".join(log.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:])
