@@ -29,9 +29,14 @@ class UrlParts:
     def netloc(self) -> str:
         """``host[:port]`` as in a Host header: IPv6 in brackets, the scheme's own port left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        if self.port is None or self.port == _DEFAULT_PORTS.get(self.scheme):
+        if self.port is None or self.port == _DEFAULT_PORTS[self.scheme]:
             return host
         return f"{host}:{self.port}"
+
+    @property
+    def port_number(self) -> int:
+        """The port, also where it is only implied by the scheme."""
+        return self.port or _DEFAULT_PORTS[self.scheme]
 
     @property
     def target(self) -> str:

@@ -1,0 +1,78 @@
+"""The time-outs of one request: at any moment one of three clocks of silence runs, beside the total."""
+
+import math
+from time import monotonic
+
+from llmstream_cli.errors import TimeoutKind
+from llmstream_cli.transport.target import Timeouts
+
+
+class Expired(Exception):
+    """A time-out ran out; never leaves this package."""
+
+    def __init__(self, which: TimeoutKind, limit_s: float) -> None:
+        super().__init__(which, limit_s)
+        self.which = which
+        self.limit_s = limit_s
+
+
+class Clock:
+    """Deadlines for every blocking call. Made once for a request and all its attempts.
+
+    No thread and no signal: whoever blocks asks `remaining_s` first. So a flood of keep-alives cannot put the
+    idle time-out off, and `progress`, called for every event, only notes the time.
+    """
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._timeouts = timeouts
+        self._total_at = monotonic() + _limit(timeouts.total_s)
+        self._start(TimeoutKind.CONNECT, timeouts.connect_s)
+        self._sent_at = self._since
+        self.settled = False
+        """Running out is the normal end: all that was wanted is here."""
+
+    def connecting(self) -> None:
+        self._start(TimeoutKind.CONNECT, self._timeouts.connect_s)
+
+    def sent(self) -> None:
+        """The request goes out: zero of all times reported."""
+        self._start(TimeoutKind.FIRST_TOKEN, self._timeouts.first_token_s)
+        self._sent_at = self._since
+
+    def progress(self) -> None:
+        self._since = monotonic()
+        if self._which is TimeoutKind.FIRST_TOKEN:
+            self._start(TimeoutKind.IDLE, self._timeouts.idle_s)
+
+    def settle(self, seconds: float) -> None:
+        """From now on `seconds` without progress are the normal end."""
+        self._start(TimeoutKind.IDLE, seconds)
+        self.settled = True
+
+    def elapsed_s(self) -> float:
+        return monotonic() - self._sent_at
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the next deadline, None without one; raises Expired once it has passed."""
+        now = monotonic()
+        silent_until = self._since + self._allowed
+        left = min(silent_until, self._total_at) - now
+        if left == math.inf:
+            return None
+        if left > 0:
+            return left
+        if now >= silent_until:
+            raise Expired(self._which, self._allowed)
+        raise Expired(TimeoutKind.TOTAL, _limit(self._timeouts.total_s))
+
+    def total_left_s(self) -> float:
+        return self._total_at - monotonic()
+
+    def _start(self, which: TimeoutKind, allowed_s: float | None) -> None:
+        self._since = monotonic()
+        self._which = which
+        self._allowed = _limit(allowed_s)
+
+
+def _limit(seconds: float | None) -> float:
+    return math.inf if seconds is None else seconds
