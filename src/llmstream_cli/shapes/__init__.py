@@ -3,9 +3,11 @@
 A new shape is one file and one line in `SHAPES`.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import cast
 
+from llmstream_cli.events import Json
 from llmstream_cli.shapes.base import FrameDecoder, Shape
 
 SHAPES: dict[str, str] = {
@@ -18,9 +20,27 @@ SHAPES: dict[str, str] = {
 }
 """Shape name -> module; imported only when used."""
 
-__all__ = ["SHAPES", "FrameDecoder", "Shape", "get_shape"]
+__all__ = ["SHAPES", "FrameDecoder", "Shape", "get_shape", "shape_for_path"]
 
 
 def get_shape(name: str) -> Shape:
     """The shape called `name`; KeyError for an unknown one."""
     return cast("Shape", import_module(f"llmstream_cli.shapes.{SHAPES[name]}").SHAPE)
+
+
+def shape_for_path(path: str, body: Mapping[str, Json]) -> str | None:
+    """The shape spoken at an endpoint, for a recorded exchange; None if no shape has such a path."""
+    path = path.split("?")[0].rstrip("/")
+    if path.endswith("/chat/completions"):
+        return "openai-chat"
+    if path.endswith("/completion") or (path.endswith("/completions") and "/v1" not in path):
+        return "llamacpp"
+    if path.endswith("/completions"):
+        return "openai-completions"
+    if path.endswith("/api/chat"):
+        return "ollama-chat"
+    if path.endswith("/api/generate"):
+        return "ollama-generate"
+    if path.endswith(("/generate_stream", "/generate")) and "inputs" in body:
+        return "tgi"
+    return None

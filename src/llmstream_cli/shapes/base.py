@@ -109,6 +109,8 @@ class Shape(ABC):
     stop_field: ClassVar[str | None]
     """Where this endpoint reads the stop list, as a dotted path; None where it has none."""
     max_tokens_field: ClassVar[str]
+    needs_model: ClassVar[bool] = False
+    """Whether a request without a model name is an error to every server of this shape."""
 
     @abstractmethod
     def build(self, request: Request) -> HttpRequest: ...

@@ -16,6 +16,7 @@ class OllamaChat(Shape):
     terminal_marker = '"done": true'
     stop_field = "options.stop"
     max_tokens_field = "options.num_predict"
+    needs_model = True
 
     def build(self, request: Request) -> HttpRequest:
         messages = [{"role": message.role, "content": message.content} for message in request.messages]

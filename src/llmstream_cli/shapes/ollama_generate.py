@@ -22,6 +22,7 @@ class OllamaGenerate(Shape):
     terminal_marker = '"done": true'
     stop_field = "options.stop"
     max_tokens_field = "options.num_predict"
+    needs_model = True
 
     def needs_prompt(self, messages: Sequence[Message]) -> bool:
         return [message.role for message in messages if message.role != "system"] != ["user"]

@@ -1,0 +1,31 @@
+"""The program's outermost frame: ``llmstream`` and ``python -m llmstream_cli``."""
+
+import gc
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code; nothing but a bug shows a traceback."""
+    # A third of the start-up is garbage collection of modules that live for ever.
+    gc.disable()
+    from llmstream_cli.cli.app import run
+
+    code = run(sys.argv[1:])
+    _leave(code)
+
+
+def _leave(code: int) -> None:
+    """Leave without tearing the interpreter down piece by piece, once everything is written."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            # The reader is gone; what could not be written is lost, and saying so has no reader either.
+            pass
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

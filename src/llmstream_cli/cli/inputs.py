@@ -1,0 +1,118 @@
+"""The question: prompt arguments, files and standard input put together."""
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from llmstream_cli.errors import UsageError
+
+STDIN_WAIT_S = 5.0
+"""How long a pipe that nobody writes to is waited for when there is a prompt argument too."""
+
+
+def gather_question(prompt: Sequence[str], files: Sequence[str], *, warn: Callable[[str], None]) -> str:
+    """Files, then stdin, then the prompt arguments, with blank lines between them.
+
+    Raises `UsageError` if there is no question at all, or a file cannot be read or is not text.
+    """
+    argument = normalise(" ".join(prompt))
+    wants_stdin = "-" in files or argument == "-"
+    if argument == "-":
+        argument = ""
+    parts = [_file(path, warn) for path in files if path != "-"]
+    if len(parts) > 1:
+        names = [path for path in files if path != "-"]
+        parts = [f"--- {name} ---\n{text}" for name, text in zip(names, parts, strict=True)]
+    has_other = bool(argument or parts)
+    piped = _stdin(None if wants_stdin or not has_other else STDIN_WAIT_S, warn)
+    question = "\n\n".join(part for part in (*parts, piped, argument) if part)
+    if not question.strip():
+        raise UsageError(
+            "There is no prompt.",
+            hint='Give one as an argument or through a pipe: llmstream "why is the sky blue?"',
+        )
+    return question
+
+
+def normalise(text: str) -> str:
+    """Text from the command line as valid Unicode: bytes that are no UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def stdin_has_source() -> bool:
+    """Standard input is open and not a terminal."""
+    return _stdin_mode() is not None
+
+
+def _stdin_mode() -> int | None:
+    if sys.stdin is None:
+        return None
+    try:
+        mode = os.fstat(0).st_mode
+        return None if os.isatty(0) else mode
+    except OSError:
+        return None
+
+
+def _stdin(wait_s: float | None, warn: Callable[[str], None]) -> str:
+    mode = _stdin_mode()
+    if mode is None:
+        return ""
+    if stat.S_ISREG(mode):
+        wait_s = None
+    reader = _StdinReader()
+    if not reader.started(wait_s):
+        warn(f"nothing came through the pipe for {wait_s:g} s: going on without it (-f - waits for it)")
+        return ""
+    # One newline at the end belongs to the command that wrote it, not to the question.
+    return _text(reader.read(), "standard input", warn).removesuffix("\n").removesuffix("\r")
+
+
+class _StdinReader:
+    """Reads in a daemon thread, so that Ctrl-C and the time limit work on every system."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._first = threading.Event()
+        self._done = threading.Event()
+        threading.Thread(target=self._run, name="stdin", daemon=True).start()
+
+    def started(self, wait_s: float | None) -> bool:
+        """The first byte or the end has come; False after `wait_s` seconds of nothing."""
+        return self._first.wait(wait_s)
+
+    def read(self) -> bytes:
+        self._done.wait()
+        return b"".join(self._pieces)
+
+    def _run(self) -> None:
+        try:
+            while piece := os.read(0, 65536):
+                self._pieces.append(piece)
+                self._first.set()
+        except OSError:
+            # Closed, or opened for writing only: there is no input.
+            pass
+        self._first.set()
+        self._done.set()
+
+
+def _file(path: str, warn: Callable[[str], None]) -> str:
+    try:
+        data = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    return _text(data, path, warn).removesuffix("\n").removesuffix("\r")
+
+
+def _text(data: bytes, where: str, warn: Callable[[str], None]) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if b"\0" in data:
+            raise UsageError(f"{where} is binary, not text.") from error
+        warn(f"{where} is not valid UTF-8 at byte {error.start}: the bad bytes are replaced")
+        return data.decode("utf-8-sig", "replace")

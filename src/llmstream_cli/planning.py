@@ -1,0 +1,171 @@
+"""From settings and a question to a `Plan`: which server, which shape, which prompt, which key."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from llmstream_cli.errors import ConfigError, UsageError
+from llmstream_cli.events import Json
+from llmstream_cli.request import Message, Request, Sampling
+from llmstream_cli.session import Plan
+from llmstream_cli.shapes import SHAPES, Shape, get_shape
+
+if TYPE_CHECKING:
+    from llmstream_cli.keys import Key
+    from llmstream_cli.servers import ServerInfo
+    from llmstream_cli.settings import Settings
+    from llmstream_cli.transport import Target
+
+DEFAULT_TEMPLATE = "plain"
+_OWN_TEMPLATE_KINDS = {"llamacpp": "llama.cpp", "tgi": "tgi"}
+"""Completion shapes whose server can flatten a conversation by itself."""
+_NEEDS_NO_MODEL = frozenset({"llama.cpp", "llama-cpp-python", "tgi"})
+
+Explain = Callable[[str], None]
+"""Gets one line for each decision, for ``-v``."""
+
+
+def make_target(settings: "Settings", key: "Key | None") -> "Target":
+    """Where to send to, with the key as a bearer token unless a header of the user's says otherwise."""
+    from llmstream_cli.transport import Target
+
+    if settings.base_url is None:
+        raise ConfigError("There is no base URL.", hint="Give --base-url, or a profile that has one.")
+    headers = dict(settings.headers)
+    secrets: tuple[str, ...] = ()
+    if key is not None:
+        secrets = (key.secret.reveal(),)
+        if not any(name.lower() == "authorization" for name in headers):
+            headers["Authorization"] = f"Bearer {key.secret.reveal()}"
+    return Target(base_url=settings.base_url, headers=headers, secrets=secrets)
+
+
+def make_plan(
+    settings: "Settings", target: "Target", messages: tuple[Message, ...], *, explain: Explain
+) -> Plan:
+    """Decide everything about one request. May ask the server who it is and for its chat template."""
+    from llmstream_cli.transport import Timeouts
+
+    shape, server = choose_shape(settings, target, explain)
+    sampling = Sampling(
+        max_tokens=settings.max_tokens,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        seed=settings.seed,
+        stop=settings.stop,
+    )
+    prompt: str | None = None
+    if shape.needs_prompt(messages):
+        prompt, template_stops = flatten(settings, shape, target, messages, explain)
+        missing = tuple(stop for stop in template_stops if stop not in sampling.stop)
+        sampling = replace(sampling, stop=sampling.stop + missing)
+    request = Request(
+        messages=messages,
+        prompt=prompt,
+        model=settings.model or _only_model(settings, shape, server, target, explain),
+        sampling=sampling,
+        stream=not settings.no_stream,
+        options=settings.options,
+        schema=_schema(settings),
+    )
+    return Plan(
+        target=target,
+        timeouts=Timeouts(
+            connect_s=settings.connect_timeout,
+            first_token_s=settings.first_token_timeout,
+            idle_s=settings.idle_timeout,
+            total_s=settings.timeout,
+        ),
+        shape=shape,
+        request=request,
+        path=settings.path,
+        profile=settings.profile,
+        retries=settings.retries,
+        enforce_stop=settings.enforce_stop,
+    )
+
+
+def choose_shape(
+    settings: "Settings", target: "Target", explain: Explain
+) -> "tuple[Shape, ServerInfo | None]":
+    """The shape that is set, or with ``auto`` the one that the server itself suggests (and who it is)."""
+    name = settings.shape
+    info = None
+    if name == "auto":
+        from llmstream_cli.servers import identify
+
+        info = identify(target)
+        name = info.shape if info is not None else "openai-chat"
+        known = f"{info.kind} {info.version or ''}".strip() if info is not None else "unknown"
+        explain(f"server: {known}; shape {name}")
+    if name not in SHAPES:
+        raise ConfigError(f"There is no shape called {name!r}.", hint=f"Shapes: {', '.join(SHAPES)}")
+    return get_shape(name), info
+
+
+def flatten(
+    settings: "Settings", shape: Shape, target: "Target", messages: tuple[Message, ...], explain: Explain
+) -> tuple[str, tuple[str, ...]]:
+    """The conversation as one text, and the stop strings that its template needs.
+
+    The profile's template wins; else the server's own; else the built-in `DEFAULT_TEMPLATE`.
+    """
+    from llmstream_cli.templates import Template, get_template
+
+    chosen = settings.template
+    if chosen is None:
+        from llmstream_cli.servers import apply_template, identify
+
+        kind = _OWN_TEMPLATE_KINDS.get(shape.name)
+        if kind is None:
+            info = identify(target)
+            kind = info.kind if info is not None else ""
+        rendered = apply_template(target, kind, messages)
+        if rendered is not None:
+            explain(f"prompt flattened by the server's own template:\n{rendered}")
+            return rendered, ()
+        chosen = DEFAULT_TEMPLATE
+    try:
+        template = get_template(chosen) if isinstance(chosen, str) else Template.from_mapping(chosen)
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"The template cannot be used: {error}") from error
+    prompt = template.flatten(messages)
+    name = chosen if isinstance(chosen, str) else "of the profile"
+    explain(f"prompt flattened by the template {name}:\n{prompt}")
+    return prompt, template.stop
+
+
+def _only_model(
+    settings: "Settings", shape: Shape, server: "ServerInfo | None", target: "Target", explain: Explain
+) -> str | None:
+    """Servers that want a model name get the only one they offer; with several, the user must choose."""
+    known_to_need = server is not None and server.kind not in _NEEDS_NO_MODEL
+    if settings.managed or not (shape.needs_model or known_to_need):
+        return None
+    from llmstream_cli.servers import identify, list_models
+
+    server = server or identify(target)
+    if server is None:
+        return None
+    names = [model.id for model in server.models or list_models(target, server.kind)]
+    if len(names) > 1:
+        raise UsageError(
+            f"The server offers {len(names)} models: choose one with -m.",
+            hint=", ".join(names[:12]) + (" ..." if len(names) > 12 else ""),
+        )
+    if names:
+        explain(f"model: {names[0]} (the only one)")
+    return names[0] if names else None
+
+
+def _schema(settings: "Settings") -> Mapping[str, Json] | None:
+    if settings.schema is None:
+        return None
+    try:
+        value = json.loads(settings.schema.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot use the schema {settings.schema}: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"the schema {settings.schema} is not a JSON object")
+    return value
