@@ -118,6 +118,7 @@ class WireServer:
         self.base_url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
         self.requests: list[Received] = []
         self._arrived: queue.Queue[Received] = queue.Queue()
+        self._connected = threading.Event()
         self._stopping = threading.Event()
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -139,6 +140,10 @@ class WireServer:
         for thread in list(self._threads):
             thread.join(WAIT_S)
 
+    def wait_for_connection(self) -> None:
+        """A client has connected; it may not have sent anything yet."""
+        assert self._connected.wait(WAIT_S), "no client has connected"
+
     def wait_for_request(self) -> Received:
         """The next request that was not waited for yet; its body has been read."""
         return self._arrived.get(timeout=WAIT_S)
@@ -156,6 +161,7 @@ class WireServer:
             except OSError:
                 return
             self._connections.append(connection)
+            self._connected.set()
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:

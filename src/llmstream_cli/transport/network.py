@@ -21,6 +21,7 @@ Address = tuple[socket.AddressFamily, Any]
 # Windows does not interrupt a blocking call for Ctrl-C, so there it blocks in slices.
 _LONGEST_BLOCK_S = 0.1 if sys.platform == "win32" else None
 _LOOKUP_SLICE_S = 0.1
+_HTTP = b"HTTP/"
 _KEEPALIVE_AFTER_S = 60
 _SERVERS_BY_PORT = {11434: "ollama serve", 8080: "llama-server", 8000: "vllm serve"}
 
@@ -44,6 +45,14 @@ class Network(httpcore.NetworkBackend):
         self.clock.sent()
         self.is_sent = True
         self.received = 0
+
+    def note(self, data: bytes) -> None:
+        """`data` was received; an empty read is the peer's end."""
+        if data and not self.received and not data.startswith(_HTTP[: len(data)]):
+            # Some other protocol, whose server may now wait for us for ever.
+            raise httpcore.RemoteProtocolError(f"it begins with {data[:16]!r}")
+        self.received += len(data)
+        self.ended = not data
 
     def connect_tcp(
         self,
@@ -136,8 +145,7 @@ class SocketStream(httpcore.NetworkStream):
                 data = self._sock.recv(max_bytes)
             except TimeoutError:
                 continue
-            self._network.received += len(data)
-            self._network.ended = not data
+            self._network.note(data)
             return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
