@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from llmstream_cli.errors import ServerTimeoutError
 from llmstream_cli.transport.call import Call
@@ -144,7 +145,7 @@ def _make_pool(call: Call, network: "Network", proxy: UrlParts | None) -> "httpc
     context = make_context(call.target, call.url.scheme, call.shown_url)
     if proxy is None:
         return httpcore.ConnectionPool(ssl_context=context, network_backend=network)
-    user, _, password = proxy.userinfo.partition(":")
+    user, _, password = unquote(proxy.userinfo).partition(":")
     return httpcore.HTTPProxy(
         proxy_url=_engine_url(proxy),
         proxy_auth=(user, password) if proxy.userinfo else None,
