@@ -78,8 +78,13 @@ def first_word(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().split()[0]
 
 
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def only_child_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+    (child,) = children_of(pid)
+    return child
 
 
 def is_listening(base_url: str) -> bool:
@@ -139,6 +144,21 @@ def test_an_exception_in_the_block_takes_the_server_down() -> None:
         raise KeyboardInterrupt
     assert server.process.poll() is not None
     assert not is_listening(server.base_url)
+
+
+def test_ctrl_c_while_the_model_loads_takes_the_server_down(gemma_model: Path) -> None:
+    before = set(children_of(os.getpid()))
+    started: list[int] = []
+
+    def interrupt() -> None:
+        started.extend(set(children_of(os.getpid())) - before)
+        raise KeyboardInterrupt
+
+    options = ServerOptions(model=gemma_model, name="m", context_tokens=512)
+    with pytest.raises(KeyboardInterrupt), run_server(options, interrupt):
+        pass
+    assert len(started) == 1
+    assert not set(started) & set(children_of(os.getpid()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])

@@ -65,16 +65,19 @@ def run_server(options: ServerOptions, on_wait: Callable[[], None]) -> Iterator[
     `on_wait` is called once when the child runs and every `TICK_S` until it is ready. ConfigError with the
     end of its log if it does not start.
     """
-    with tempfile.TemporaryFile() as log, _child(options, log) as process:
-        yield RunningServer(base_url=_wait_until_ready(process, log, on_wait), process=process)
+    with tempfile.TemporaryFile() as log, _child(log) as process, _first_line(process) as report:
+        _send(process, options.settings())
+        base_url = _wait_for(report, on_wait)
+        if not base_url:
+            process.wait()
+            raise ConfigError(f"the embedded llama.cpp server did not start:\n{_tail(log)}")
+        yield RunningServer(base_url=base_url, process=process)
 
 
-@contextmanager
-def _child(options: ServerOptions, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    # -P: a json.py in the user's folder must not be imported in place of the real one.
-    command = [sys.executable, "-P", "-m", "llmstream_cli.local.child"]
-    with subprocess.Popen(
-        command,
+def _child(log: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        # -P: a json.py in the user's folder must not be imported in place of the real one.
+        [sys.executable, "-P", "-m", "llmstream_cli.local.child"],
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -82,12 +85,23 @@ def _child(options: ServerOptions, log: IO[bytes]) -> Iterator[subprocess.Popen[
         # A group of its own keeps the terminal's Ctrl-C from the child: the stream is closed first.
         start_new_session=sys.platform != "win32",
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-    ) as process:
-        try:
-            _send(process, options.settings())
-            yield process
-        finally:
-            process.kill()
+    )
+
+
+@contextmanager
+def _first_line(process: subprocess.Popen[bytes]) -> Iterator["queue.SimpleQueue[bytes]"]:
+    """Where the first line of the child's output will be, empty if it ends without one. Kills the child."""
+    assert process.stdout is not None
+    report: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    read_line = process.stdout.readline
+    reader = threading.Thread(target=lambda: report.put(read_line()), daemon=True)
+    reader.start()
+    try:
+        yield report
+    finally:
+        process.kill()
+        # It reads from a pipe that is about to be closed.
+        reader.join()
 
 
 def _send(process: subprocess.Popen[bytes], settings: Mapping[str, Json]) -> None:
@@ -99,23 +113,15 @@ def _send(process: subprocess.Popen[bytes], settings: Mapping[str, Json]) -> Non
         pass
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes], on_wait: Callable[[], None]) -> str:
-    """The base URL that the child reports; it does so when the model is loaded and ``/health`` is ok."""
-    assert process.stdout is not None
-    reports: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    read_line = process.stdout.readline
-    threading.Thread(target=lambda: reports.put(read_line()), daemon=True).start()
+def _wait_for(report: "queue.SimpleQueue[bytes]", on_wait: Callable[[], None]) -> str:
+    """The base URL that the child reports when the model is loaded and ``/health`` is ok; "" if it died."""
     deadline_s = time.monotonic() + START_LIMIT_S
     while time.monotonic() < deadline_s:
         on_wait()
         try:
-            report = reports.get(timeout=TICK_S).decode().strip()
+            return report.get(timeout=TICK_S).decode().strip()
         except queue.Empty:
             continue
-        if report:
-            return report
-        process.wait()
-        raise ConfigError(f"the embedded llama.cpp server did not start:\n{_tail(log)}")
     raise ConfigError(f"the embedded llama.cpp server was not ready after {START_LIMIT_S:.0f} s")
 
 
