@@ -101,13 +101,11 @@ class StreamDecoder:
         if self._content is None:
             return self._feed_plain(data)
         events: list[Event] = []
-        if self.ended:
-            return events
         try:
             for piece in self._content.feed(data):
-                events += self._feed_plain(piece)
                 if self.ended:
                     break
+                events += self._feed_plain(piece)
         except EncodingError as error:
             self._fault = FramingFault("bad_content_encoding", str(error), self._received)
         return events

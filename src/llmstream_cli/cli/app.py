@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Annotated, Any
 
@@ -14,12 +14,14 @@ from llmstream_cli import __version__
 from llmstream_cli.cli.ask import ask
 from llmstream_cli.cli.config import config_app
 from llmstream_cli.cli.models import models
+from llmstream_cli.cli.options import StrictCommand
 from llmstream_cli.cli.profiles import profiles_app
 from llmstream_cli.cli.replay import replay
 from llmstream_cli.cli.servers import servers
 from llmstream_cli.errors import ExitCode, LlmstreamError
 
 DEFAULT_COMMAND = "ask"
+COMMANDS: dict[str, Callable[..., int]] = {"ask": ask, "replay": replay, "models": models, "servers": servers}
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
@@ -47,10 +49,8 @@ def build_app() -> typer.Typer:
         epilog='llmstream "why is the sky blue?" is short for llmstream ask "why is the sky blue?"',
     )
     app.callback()(_root)
-    app.command("ask", context_settings=HELP_NAMES)(ask)
-    app.command("replay", context_settings=HELP_NAMES)(replay)
-    app.command("models", context_settings=HELP_NAMES)(models)
-    app.command("servers", context_settings=HELP_NAMES)(servers)
+    for name, command in COMMANDS.items():
+        app.command(name, cls=StrictCommand, context_settings=HELP_NAMES)(command)
     app.add_typer(profiles_app, name="profiles")
     app.add_typer(config_app, name="config")
     return app

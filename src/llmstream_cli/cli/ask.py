@@ -75,11 +75,13 @@ def explainer(settings: Settings, output: Output) -> Explain:
 def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
     """Stream one answer to the chosen renderer, print its ending, return the exit code."""
     renderer = choose_renderer(output, settings.format or "text", settings.reasoning)
-    output.waiting.start()
+    if settings.format not in ("jsonl", "raw"):
+        output.waiting.start()
 
     def on_wait(notice: "WaitNotice") -> None:
-        output.waiting.say(notice.reason)
-        if not settings.quiet:
+        if output.waiting.live:
+            output.waiting.say(notice.reason)
+        elif not settings.quiet:
             output.stderr.line(f"⚠ {notice.reason}: waiting {notice.seconds:g} s", "warning")
 
     record = settings.record

@@ -13,6 +13,6 @@ from llmstream_cli.settings import Settings
 def embedded_server(settings: Settings, output: Output) -> Iterator[Settings]:
     """Start the server, yield `settings` with its address, always take it down."""
     output.waiting.start("starting the local server")
-    with start_local_server(lambda elapsed_s: None) as base_url:
+    with start_local_server(lambda _elapsed_s: None) as base_url:
         output.waiting.say("waiting")
         yield replace(settings, base_url=base_url)

@@ -33,6 +33,11 @@ class WaitingLine:
             self._thread = threading.Thread(target=self._run, name="waiting-line", daemon=True)
             self._thread.start()
 
+    @property
+    def live(self) -> bool:
+        """Whether anything is painted: on a terminal, until stopped."""
+        return self._thread is not None
+
     def say(self, what: str) -> None:
         """Change the words, e.g. to a retry that is waited for."""
         self._what = what
