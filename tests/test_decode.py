@@ -158,6 +158,22 @@ def test_one_unreadable_event_does_not_spoil_a_finished_answer() -> None:
     )
 
 
+@pytest.mark.parametrize("read", [b"", TEXT], ids=["first", "later"])
+def test_a_stream_that_breaks_off_inside_an_event_is_still_a_stream(read: bytes) -> None:
+    events = chat(read + STOP[:-20])
+    assert UnknownFrame(name=None, data=STOP[6:-20].decode(), readable=False, cut=True) in events
+    assert end_of(events) == StreamEnd(
+        status=EndStatus.INCOMPLETE, marker_seen=False, offset=len(read + STOP[:-20])
+    )
+    assert fold(events).unreadable == 0
+
+
+def test_one_unreadable_event_does_not_make_a_broken_answer_no_stream() -> None:
+    events = chat(TEXT + b"data: {oops\n\n" + TEXT)
+    assert end_of(events).error is None
+    assert fold(events).unreadable == 1
+
+
 WHOLE = {
     "id": "c1",
     "object": "chat.completion",

@@ -98,7 +98,7 @@ def test_a_false_start_is_shown_and_the_real_one_is_cut() -> None:
     guard = StopGuard(["END"])
     assert guard.feed("alpha EN") == "alpha "
     assert guard.feed("x beta E") == "ENx beta "
-    assert guard.feed("ND gamma") == Match("", "END")
+    assert guard.feed("ND gamma") == Match("", "END", " gamma")
 
 
 def texts(events: list[Event], choice: int = 0) -> str:
@@ -131,6 +131,24 @@ def test_enforcer_tells_that_the_server_went_on() -> None:
         Finish(reason=FinishReason.STOP_SEQUENCE, stop_sequence="END"),
         END,
     ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "went_on"),
+    [
+        (FinishReason.STOP, False),
+        (FinishReason.STOP_SEQUENCE, False),
+        (FinishReason.LENGTH, True),
+        (FinishReason.EOS, True),
+    ],
+)
+def test_text_behind_the_stop_in_one_delta_is_proof_unless_the_server_says_stop(
+    reason: FinishReason, went_on: bool
+) -> None:
+    enforcer = StopEnforcer(["END"])
+    passed = enforcer.filter([TextDelta(text="one END two"), Finish(reason=reason)])
+    assert texts(passed) == "one "
+    assert enforcer.local_stop() == LocalStop(stop="END", server_went_on=went_on)
 
 
 @pytest.mark.parametrize("last", [Finish(reason=FinishReason.LENGTH, raw_reason="length"), END])

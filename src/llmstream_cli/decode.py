@@ -1,6 +1,7 @@
 """Bytes of one answer in, events out: a framer and a shape's frame decoder, joined."""
 
 import re
+from dataclasses import replace
 
 from llmstream_cli.events import (
     EndStatus,
@@ -84,6 +85,7 @@ class StreamDecoder:
         self._end_offset: int | None = None
         self._closed = False
         self._unreadable: UnknownFrame | None = None
+        self._is_stream = False
         self.frames_seen = 0
 
     @property
@@ -136,9 +138,9 @@ class StreamDecoder:
         if self._closed:
             raise RuntimeError("closed twice")
         events = self._feed_plain(self._content.close()) if self._content and not self.ended else []
+        self._closed = True
         if self._framer and not self.ended:
             events += self._decode(self._framer.close())
-        self._closed = True
         events += self._release()
         events.append(self._end(status, error))
         return events
@@ -167,10 +169,19 @@ class StreamDecoder:
                     self._join_surrogates(event, events)
                     continue
             elif isinstance(event, UnknownFrame) and not event.readable:
-                self._unreadable = self._unreadable or event
+                events.append(self._unread(event))
+                continue
+            self._is_stream = True
             events.append(event)
         if self._frames.done:
             self._end_offset = frame.offset
+
+    def _unread(self, event: UnknownFrame) -> UnknownFrame:
+        """Nearly every stream that breaks off does so inside an event: that is no unreadable stream."""
+        if self._closed and event.data.startswith("{"):
+            return replace(event, cut=True)
+        self._unreadable = self._unreadable or event
+        return event
 
     def _join_surrogates(self, event: TextDelta | ReasoningDelta | RefusalDelta, events: list[Event]) -> None:
         """Join the halves of a character that a server escaped into two deltas; a lone half is U+FFFD."""
@@ -196,7 +207,7 @@ class StreamDecoder:
             error = StreamError(kind=self._fault.kind, message=self._fault.message)
         elif self._frames.complete:
             status, error = EndStatus.COMPLETE, None
-        elif error is None and self._unreadable and self.frames_seen:
+        elif error is None and self._unreadable and not self._is_stream:
             error = self._not_a_stream(self._unreadable)
         return StreamEnd(
             status=status,

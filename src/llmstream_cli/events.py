@@ -166,11 +166,15 @@ class KeepAlive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownFrame:
-    """A frame that the shape does not know or cannot read; kept, never dropped silently."""
+    """A frame that the shape does not know or cannot read; kept, never dropped silently.
+
+    ``cut``: it is not readable because the body ended inside it.
+    """
 
     name: str | None
     data: str
     readable: bool = True
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

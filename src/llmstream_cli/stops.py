@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from llmstream_cli.events import Event, Finish, FinishReason, StreamEnd, TextDelta
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([ntr\\]))")
+_STOPPED = (FinishReason.STOP, FinishReason.STOP_SEQUENCE)
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
@@ -28,10 +29,11 @@ def decode_escapes(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A stop string was completed: what may be shown before it, and which one it was."""
+    """A stop string was completed: what may be shown before it, which one it was, what came behind it."""
 
     text: str
     stop: str
+    rest: str = ""
 
 
 class StopGuard:
@@ -51,8 +53,8 @@ class StopGuard:
         text = self._held + text
         found = [(at + len(stop), at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
         if found:
-            _, start, stop = min(found)
-            return Match(text[:start], stop)
+            end, start, stop = min(found)
+            return Match(text[:start], stop, text[end:])
         hold = self._partial(text)
         self._held = text[hold:]
         return text[:hold]
@@ -96,6 +98,7 @@ class StopEnforcer:
         self._guards: dict[int, StopGuard] = {}
         self._matched: dict[int, str] = {}
         self._went_on: set[int] = set()
+        self._trailed: set[int] = set()
         self._finished: set[int] = set()
 
     @property
@@ -137,6 +140,8 @@ class StopEnforcer:
         shown = guard.feed(event.text)
         if isinstance(shown, Match):
             self._matched[event.choice] = shown.stop
+            if shown.rest:
+                self._trailed.add(event.choice)
             shown = shown.text
         if shown:
             passed.append(TextDelta(text=shown, choice=event.choice))
@@ -145,6 +150,9 @@ class StopEnforcer:
         self._finished.add(event.choice)
         stop = self._matched.get(event.choice)
         if stop is not None:
+            # A server may stop at the end of the token that holds the stop string; then it says "stop".
+            if event.choice in self._trailed and event.reason not in _STOPPED:
+                self._went_on.add(event.choice)
             event = replace(event, reason=FinishReason.STOP_SEQUENCE, stop_sequence=stop)
         else:
             self._release(event.choice, passed)

@@ -100,6 +100,8 @@ class TurnBuilder:
             case KeepAlive():
                 self.keep_alives += 1
                 return
+            case UnknownFrame(cut=True):
+                return
             case ReasoningDelta():
                 self._choice(event.choice).reasoning.write(event.text)
             case RefusalDelta():
