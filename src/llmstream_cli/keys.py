@@ -180,16 +180,16 @@ def _missing(source: _Variable) -> MissingKeyError:
     )
 
 
-def _run(words: tuple[str, ...], timeout_s: float = COMMAND_TIMEOUT_S) -> str:
+def _run(words: tuple[str, ...]) -> str:
     """The first line that the program prints. It may ask its user: stdin and stderr are the terminal's."""
     import subprocess
 
     program = words[0]
     try:
-        done = subprocess.run(words, stdout=subprocess.PIPE, timeout=timeout_s, check=False)
+        done = subprocess.run(words, stdout=subprocess.PIPE, timeout=COMMAND_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         raise ConfigError(
-            f"The API key command {program} did not end within {timeout_s:g} seconds."
+            f"The API key command {program} did not end within {COMMAND_TIMEOUT_S:g} seconds."
         ) from None
     except OSError as error:
         raise ConfigError(f"The API key command {program} cannot be run: {error.strerror}") from None

@@ -50,6 +50,10 @@ class Kind(ABC):
         """Two values of one layer, or of two layers if it ``merges``."""
         raise NotImplementedError
 
+    def settled(self, value: Any) -> Any:
+        """What is in force once all layers are combined."""
+        return value
+
     def words(self) -> tuple[str, ...]:
         """All the values there are, where they can be listed."""
         return ()

@@ -69,6 +69,9 @@ class Headers(Kind):
         replaced = {name.lower() for name in then}
         return {name: text for name, text in first.items() if name.lower() not in replaced} | then
 
+    def settled(self, value: dict[str, str]) -> dict[str, str]:
+        return {name: text for name, text in value.items() if text}
+
 
 class Options(Kind):
     """Any field of the request body."""

@@ -98,7 +98,7 @@ def resolve(
             merged[name] = merge(name, merged[name], setting)
     merged["profile"] = Setting(profile.name if profile else None, chosen_by)
     settings = Settings(
-        **{name: setting.value for name, setting in merged.items()},
+        **{name: SPECS[name].kind.settled(setting.value) for name, setting in merged.items()},
         managed=profile.managed if profile and merged["base_url"].value is None else None,
         origins={name: setting.origin for name, setting in merged.items()},
     )
