@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from llmstream_cli.builtin_profiles import LLAMACPP_TELLING_OPTIONS
 from llmstream_cli.errors import ConfigError, UsageError
 from llmstream_cli.events import Json
-from llmstream_cli.request import Message, Request, Sampling
+from llmstream_cli.notices import quoted
+from llmstream_cli.request import Message, Request, Sampling, merge
 from llmstream_cli.session import Plan
 from llmstream_cli.shapes import SHAPES, Shape, get_shape
 
@@ -55,6 +57,8 @@ def make_plan(
         seed=settings.seed,
         stop=settings.stop,
     )
+    for stop in sampling.stop:
+        explain(f"stop sequence {quoted(stop)} ({settings.stop_origin}){_stop_hint(stop)}")
     prompt: str | None = None
     if shape.needs_prompt(messages):
         prompt, template_stops = flatten(settings, shape, target, messages, explain)
@@ -66,7 +70,7 @@ def make_plan(
         model=settings.model or _only_model(settings, shape, server, target, explain),
         sampling=sampling,
         stream=not settings.no_stream,
-        options=settings.options,
+        options=_options(settings, shape, server),
         schema=_schema(settings),
     )
     return Plan(
@@ -134,6 +138,18 @@ def flatten(
     name = chosen if isinstance(chosen, str) else "of the profile"
     explain(f"prompt flattened by the template {name}:\n{prompt}")
     return prompt, template.stop
+
+
+def _options(settings: "Settings", shape: Shape, server: "ServerInfo | None") -> Mapping[str, Json]:
+    """The user's body fields, over those that make a server known to take them tell more."""
+    if server is not None and server.kind == "llama.cpp" and shape.name.startswith("openai-"):
+        return merge(LLAMACPP_TELLING_OPTIONS, settings.options)
+    return settings.options
+
+
+def _stop_hint(stop: str) -> str:
+    ends_in_space = stop != stop.rstrip(" ") and bool(stop.strip())
+    return ": it ends in a space, which models rarely generate before a line break" if ends_in_space else ""
 
 
 def _only_model(
