@@ -12,6 +12,7 @@ import typer
 from llmstream_cli.cli.config import config_app
 from llmstream_cli.cli.profiles import profiles_app
 from llmstream_cli.errors import ConfigError, ConnectError, UsageError
+from llmstream_cli.local_profile import LOCAL_TEMPLATE
 from tests.support.llama import LlamaServer
 
 Run = Callable[..., tuple[str, str]]
@@ -95,6 +96,14 @@ def test_show_origin_tells_where_each_value_comes_from(
     assert rows["temperature"] == "- default"
     assert rows["api_key"] == "$OPENAI_API_KEY, set (built-in profile openai)"
     assert "SECRET" not in shown
+
+
+def test_long_values_are_cut_in_the_table_and_whole_in_the_profile(profiles: Run) -> None:
+    table, _ = profiles("show", "local", "--origin")
+    assert max(map(len, table.splitlines())) < 120
+    assert tomllib.loads(profiles("show", "local")[0])["profiles"]["local"]["template"] == dict(
+        LOCAL_TEMPLATE
+    )
 
 
 def test_show_without_any_profile_asks_which(profiles: Run) -> None:

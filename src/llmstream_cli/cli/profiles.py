@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llmstream_cli.cli.options import Flags, StrictCommand, takes_profile_flags
-from llmstream_cli.cli.shown import as_columns, as_line, print_warnings, shown_value
+from llmstream_cli.cli.shown import as_columns, origin_rows, print_warnings, profile_row, profile_toml
 from llmstream_cli.errors import ConfigError, ConnectError, UsageError
 from llmstream_cli.paths import config_file
-from llmstream_cli.profiles import Profile, ProfileStore, load_store
+from llmstream_cli.profiles import ProfileStore, load_store
 from llmstream_cli.render.console import StandardError, StandardOutput
 from llmstream_cli.render.sanitize import harmless
-from llmstream_cli.settings import Settings, read_flags, resolve
-from llmstream_cli.spec_table import SPECS
+from llmstream_cli.settings import read_flags, resolve
 
 if TYPE_CHECKING:
     from llmstream_cli.cli.setup import Run
@@ -55,7 +54,7 @@ def list_profiles() -> None:
     """List all profiles; * marks the default one."""
     store = _load()
     default = store.default_profile.value if store.default_profile else None
-    StandardOutput().write(as_columns(_row(profile, default) for profile in store.profiles.values()))
+    StandardOutput().write(as_columns(profile_row(profile, default) for profile in store.profiles.values()))
 
 
 @profiles_app.command("show", cls=StrictCommand)
@@ -77,11 +76,11 @@ def show(
     flags = Flags(given={"profile": name} if name else {})
     settings = resolve(flags, os.environ, store, needs_server=False)
     if origin:
-        StandardOutput().write(as_columns(_origins(settings, store)))
+        StandardOutput().write(as_columns(origin_rows(settings, store)))
         return
     if settings.profile is None:
         raise UsageError("Which profile?", hint="`llmstream profiles` lists them.")
-    StandardOutput().write(_as_toml(store.get(settings.profile)))
+    StandardOutput().write(profile_toml(store.get(settings.profile)))
 
 
 @profiles_app.command("add", cls=StrictCommand)
@@ -216,44 +215,6 @@ def _load() -> ProfileStore:
 
 def _done(message: str) -> None:
     StandardError().line(f"✓ {harmless(message, one_line=True)}", "ok")
-
-
-def _row(profile: Profile, default: str | None) -> tuple[str, ...]:
-    def shown(key: str, absent: str = "-") -> str:
-        setting = profile.settings.get(key)
-        return harmless(str(shown_value(key, setting.value)), one_line=True) if setting else absent
-
-    runs_here = profile.managed and "base_url" not in profile.settings
-    return (
-        "*" if profile.name == default else " ",
-        harmless(profile.name, one_line=True),
-        shown("shape", "auto"),
-        "(runs on this machine)" if runs_here else shown("base_url"),
-        shown("model"),
-        " + ".join(profile.sources),
-    )
-
-
-def _origins(settings: Settings, store: ProfileStore) -> list[tuple[str, ...]]:
-    from llmstream_cli.keys import describe_key
-
-    rows = [
-        (name, as_line(name, getattr(settings, name)), str(origin))
-        for name, origin in settings.origins.items()
-        if SPECS[name].profile or name == "profile"
-    ]
-    return [*rows, ("api_key", describe_key(settings, os.environ, store), "")]
-
-
-def _as_toml(profile: Profile) -> str:
-    import tomli_w
-
-    table = {
-        key: shown_value(key, SPECS[key].kind.to_toml(setting.value))
-        for key, setting in profile.settings.items()
-    }
-    heading = f"# {' + '.join(profile.sources)}\n"
-    return heading + tomli_w.dumps({"profiles": {profile.name: table}})
 
 
 def _set_key(store: ProfileStore, name: str, values: list[str], *, unset: bool, stdin: bool) -> None:
