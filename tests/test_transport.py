@@ -366,7 +366,7 @@ class TestInterrupt:
 
     def test_during_a_handshake(self) -> None:
         with WireServer(Reply()) as server:
-            press = CtrlC(server.wait_for_connection)
+            press = CtrlC(server.wait_for_bytes)
             with pytest.raises(KeyboardInterrupt):
                 read_answer(server.base_url.replace("http", "https"), timeouts=SLOW)
             assert time.monotonic() - press.at < CLOSE_LIMIT_S

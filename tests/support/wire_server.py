@@ -118,7 +118,7 @@ class WireServer:
         self.base_url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
         self.requests: list[Received] = []
         self._arrived: queue.Queue[Received] = queue.Queue()
-        self._connected = threading.Event()
+        self._spoken = threading.Event()
         self._stopping = threading.Event()
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -140,9 +140,9 @@ class WireServer:
         for thread in list(self._threads):
             thread.join(WAIT_S)
 
-    def wait_for_connection(self) -> None:
-        """A client has connected; it may not have sent anything yet."""
-        assert self._connected.wait(WAIT_S), "no client has connected"
+    def wait_for_bytes(self) -> None:
+        """A client has sent something; it need not be a request."""
+        assert self._spoken.wait(WAIT_S), "no client has sent anything"
 
     def wait_for_request(self) -> Received:
         """The next request that was not waited for yet; its body has been read."""
@@ -161,7 +161,6 @@ class WireServer:
             except OSError:
                 return
             self._connections.append(connection)
-            self._connected.set()
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
@@ -170,7 +169,7 @@ class WireServer:
             if self._context:
                 connection = self._context.wrap_socket(connection, server_side=True)
                 self._connections.append(connection)
-            request = _read_request(connection)
+            request = _read_request(connection, self._spoken)
             if request is None:
                 return
             reply = self._choose(request)
@@ -215,12 +214,13 @@ def _server_context() -> ssl.SSLContext:
     return context
 
 
-def _read_request(connection: socket.socket) -> Received | None:
+def _read_request(connection: socket.socket, spoken: threading.Event) -> Received | None:
     data = b""
     while b"\r\n\r\n" not in data:
         got = connection.recv(65536)
         if not got:
             return None
+        spoken.set()
         data += got
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")

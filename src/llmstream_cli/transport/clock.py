@@ -1,10 +1,15 @@
 """The time-outs of one request: at any moment one of three clocks of silence runs, beside the total."""
 
 import math
+import time
 from time import monotonic
 
 from llmstream_cli.errors import TimeoutKind
 from llmstream_cli.transport.target import Timeouts
+
+SLICE_S = 0.05
+"""Longest single blocking call. A signal that comes just before the call does not wake it, and on Windows
+none does: without slices such a Ctrl-C would wait for the server."""
 
 
 class Expired(Exception):
@@ -19,7 +24,7 @@ class Expired(Exception):
 class Clock:
     """Deadlines for every blocking call. Made once for a request and all its attempts.
 
-    No thread and no signal: whoever blocks asks `remaining_s` first. So a flood of keep-alives cannot put the
+    No thread and no signal: whoever blocks asks `slice_s` first. So a flood of keep-alives cannot put the
     idle time-out off, and `progress`, called for every event, only notes the time.
     """
 
@@ -65,6 +70,11 @@ class Clock:
             raise Expired(self._which, self._allowed)
         raise Expired(TimeoutKind.TOTAL, _limit(self._timeouts.total_s))
 
+    def slice_s(self) -> float:
+        """How long to block now, before asking again; raises Expired once the deadline has passed."""
+        left = self.remaining_s()
+        return SLICE_S if left is None or left > SLICE_S else left
+
     def total_left_s(self) -> float:
         return self._total_at - monotonic()
 
@@ -72,6 +82,13 @@ class Clock:
         self._since = monotonic()
         self._which = which
         self._allowed = _limit(allowed_s)
+
+
+def sleep(seconds: float) -> None:
+    """As `time.sleep`, in slices."""
+    end = monotonic() + seconds
+    while (left := end - monotonic()) > 0:
+        time.sleep(min(left, SLICE_S))
 
 
 def _limit(seconds: float | None) -> float:

@@ -4,7 +4,6 @@
 
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -18,9 +17,6 @@ from llmstream_cli.urls import ip_address, is_loopback_host
 
 Address = tuple[socket.AddressFamily, Any]
 
-# Windows does not interrupt a blocking call for Ctrl-C, so there it blocks in slices.
-_LONGEST_BLOCK_S = 0.1 if sys.platform == "win32" else None
-_LOOKUP_SLICE_S = 0.1
 _HTTP = b"HTTP/"
 _KEEPALIVE_AFTER_S = 60
 _SERVERS_BY_PORT = {11434: "ollama serve", 8080: "llama-server", 8000: "vllm serve"}
@@ -105,8 +101,7 @@ class Network(httpcore.NetworkBackend):
 
         threading.Thread(target=work, name="name look-up", daemon=True).start()
         while not done.is_set():
-            left = self.clock.remaining_s()
-            done.wait(_LOOKUP_SLICE_S if left is None else min(left, _LOOKUP_SLICE_S))
+            done.wait(self.clock.slice_s())
         if isinstance(results[0], Exception):
             raise results[0]
         return results[0]
@@ -140,7 +135,7 @@ class SocketStream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         while True:
-            self._arm()
+            self._sock.settimeout(self._network.clock.slice_s())
             try:
                 data = self._sock.recv(max_bytes)
             except TimeoutError:
@@ -151,7 +146,7 @@ class SocketStream(httpcore.NetworkStream):
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         rest = memoryview(buffer)
         while rest:
-            self._arm()
+            self._sock.settimeout(self._network.clock.slice_s())
             try:
                 rest = rest[self._sock.send(rest) :]
             except TimeoutError:
@@ -182,12 +177,6 @@ class SocketStream(httpcore.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._sock if info == "socket" else None
-
-    def _arm(self) -> None:
-        left = self._network.clock.remaining_s()
-        if _LONGEST_BLOCK_S is not None:
-            left = _LONGEST_BLOCK_S if left is None else min(left, _LONGEST_BLOCK_S)
-        self._sock.settimeout(left)
 
 
 def _look_up(host: str, port: int) -> list[Address]:

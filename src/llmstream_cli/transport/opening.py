@@ -1,13 +1,12 @@
 """Open a stream with patience: retries before the first byte of an answer, a server that is still loading."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from llmstream_cli.errors import ConfigError, HttpStatusError, StreamBrokenError
 from llmstream_cli.request import HttpRequest
 from llmstream_cli.transport.call import Call, make_call
-from llmstream_cli.transport.clock import Clock
+from llmstream_cli.transport.clock import Clock, sleep
 from llmstream_cli.transport.exchange import Exchange
 from llmstream_cli.transport.redirects import follow
 from llmstream_cli.transport.retrying import Retrying
@@ -56,7 +55,7 @@ def _open(
                 raise
         if on_wait:
             on_wait(notice)
-        time.sleep(notice.seconds)
+        sleep(notice.seconds)
 
 
 def _attempt(call: Call, clock: Clock) -> Exchange:
