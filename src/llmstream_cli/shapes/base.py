@@ -112,6 +112,18 @@ class Shape(ABC):
     needs_model: ClassVar[bool] = False
     """Whether a request without a model name is an error to every server of this shape."""
 
+    # Facts for people; docs/shapes.md is made of them.
+    also_at: ClassVar[tuple[str, ...]] = ()
+    """Further paths where the same stream is spoken, or the same answer in one piece."""
+    speakers: ClassVar[str] = ""
+    """Who speaks it: servers and hosts by name."""
+    completeness: ClassVar[str] = ""
+    """What must have come for the answer to count as complete."""
+    finish_reasons: ClassVar[Mapping[str, FinishReason]] = {}
+    """The server's own words and what they are in the vocabulary of all; any other word is `OTHER`."""
+    usage_field: ClassVar[str | None] = None
+    """Where the token counts stand, as a dotted path; None where the API reports none."""
+
     @abstractmethod
     def build(self, request: Request) -> HttpRequest: ...
 
