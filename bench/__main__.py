@@ -20,12 +20,12 @@ FULL: Final = Plan(
     command_rounds=11,
 )
 QUICK: Final = Plan(
-    start_rounds=5,
+    start_rounds=4,
     latency_rounds=2,
     latency_events=25,
     speed_rounds=2,
-    speed=(5_000, 20_000),
-    memory=(5_000, 100_000),
+    speed=(2_000, 15_000),
+    memory=(5_000, 60_000),
     command_rounds=3,
 )
 
