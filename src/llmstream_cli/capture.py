@@ -7,25 +7,29 @@
     {"t": seconds since the request was sent, "text": ...} or {"t", "b64"}    one per read, still encoded
     {"t", "end": "eof" | "chunked-end" | "reset" | "client-abort" | "timeout"}
 
-Secrets are masked before anything is written; files are private.
+Secrets are masked before anything is written; a new file is private.
 """
 
 import base64
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from llmstream_cli.errors import ConfigError
 from llmstream_cli.events import Json
 from llmstream_cli.fields import as_number, as_object, as_text
+from llmstream_cli.urls import redact_url
 
-SECRET_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "set-cookie"}
-)
 MASK = "***"
+_SECRET_HEADER = re.compile(
+    r"(?i)authorization|cookie|secret|password|(?:^|[-_])(?:(?:api)?-?key|auth|token)$"
+)
+_SHORTEST_SECRET = 8
+"""A shorter one (``ollama``, ``test``) is a placeholder: masking it everywhere would spoil the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +60,17 @@ class CaptureWriter:
     """Writes a capture line by line, each flushed, so that a crash leaves a readable file."""
 
     def __init__(self, path: Path, *, secrets: Sequence[str] = ()) -> None:
-        self._secrets = tuple(secret for secret in secrets if secret)
+        self._path = path
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._file = open(path, "w", encoding="ascii", newline="\n", opener=_private)  # noqa: SIM115
         except OSError as error:
-            raise ConfigError(f"cannot write the capture {path}: {error.strerror}") from error
-        self._file: IO[str] = os.fdopen(descriptor, "w", encoding="ascii", newline="\n")
+            raise self._unwritable(error) from error
 
     def request(
         self, *, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Json], note: str = ""
     ) -> None:
+        path = redact_url(path)
         request = {
             "method": method,
             "path": path,
@@ -89,6 +94,8 @@ class CaptureWriter:
         )
 
     def read(self, at_s: float, data: bytes) -> None:
+        for secret in self._secrets:
+            data = data.replace(secret.encode("utf-8", "surrogatepass"), MASK.encode())
         try:
             self._line({"t": round(at_s, 6), "text": data.decode("utf-8")})
         except UnicodeDecodeError:
@@ -99,18 +106,45 @@ class CaptureWriter:
         self._file.close()
 
     def _line(self, value: Json) -> None:
-        line = json.dumps(value)
-        for secret in self._secrets:
-            line = line.replace(json.dumps(secret)[1:-1], MASK)
-        self._file.write(line + "\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(mask_secrets(value, self._secrets)) + "\n")
+            self._file.flush()
+        except OSError as error:
+            with suppress(OSError):
+                self._file.close()
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(f"cannot write the capture {self._path}: {error.strerror}")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def mask_secrets(value: Json, secrets: Sequence[str]) -> Json:
+    """`value` with the secrets masked in all of its strings."""
+    match value:
+        case str():
+            for secret in secrets:
+                value = value.replace(secret, MASK)
+            return value
+        case Mapping():
+            return {key: mask_secrets(item, secrets) for key, item in value.items()}
+        case list() | tuple():
+            return [mask_secrets(item, secrets) for item in value]
+        case _:
+            return value
 
 
 def mask_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The same headers with every secret masked; the scheme of an Authorization header is kept."""
+    """The same headers with the value of every one masked that by its name holds a secret.
+
+    The scheme of an Authorization header is kept.
+    """
     masked = []
     for name, value in headers:
-        if name.lower() in SECRET_HEADERS:
+        if _SECRET_HEADER.search(name.strip()):
             scheme, space, _ = value.partition(" ")
             value = f"{scheme} {MASK}" if space and "authorization" in name.lower() else MASK
         masked.append((name, value))

@@ -9,7 +9,7 @@ _FINGERPRINTS = (
     (re.compile(r"^vllm-(?P<version>[0-9][^-]*)"), "vllm"),
     (re.compile(r"^(?P<version>b[0-9]+)-"), "llama.cpp"),
     (re.compile(r"^fp_ollama$"), "ollama"),
-    (re.compile(r"^(?P<version>[0-9]+\.[0-9]+\.[0-9]+\S*)-(native|[0-9a-z-]+)$"), "tgi"),
+    (re.compile(r"^(?P<version>[0-9]+\.[0-9]+\.[0-9]+(?:-dev[0-9]*)?)-(?:native|sha-[0-9a-f]+)$"), "tgi"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from llmstream_cli.capture import Capture, CaptureWriter
@@ -11,6 +12,7 @@ from llmstream_cli.errors import (
     LlmstreamError,
     ServerTimeoutError,
     StreamBrokenError,
+    TimeoutKind,
     TransportError,
 )
 from llmstream_cli.events import (
@@ -26,7 +28,7 @@ from llmstream_cli.events import (
     TextDelta,
     ToolCallDelta,
 )
-from llmstream_cli.fields import as_text
+from llmstream_cli.fields import as_int, as_list, as_object, as_text
 from llmstream_cli.identity import recognise
 from llmstream_cli.outcome import Asked, Outcome, empty_turn
 from llmstream_cli.render.base import Renderer
@@ -35,6 +37,7 @@ from llmstream_cli.shapes.base import Shape
 from llmstream_cli.stops import StopEnforcer
 from llmstream_cli.timing import Timeline, Timing
 from llmstream_cli.turn import Turn, TurnBuilder
+from llmstream_cli.urls import join_url, redact_url
 
 if TYPE_CHECKING:
     from llmstream_cli.transport import Exchange, Target, Timeouts, WaitNotice
@@ -187,21 +190,27 @@ def replay(
     stops: Sequence[str] = (),
     profile: str | None = None,
 ) -> Outcome:
-    """Run a recorded exchange through the same pipeline, at once."""
-    request = Request(messages=(), model=as_text(capture.body.get("model")))
+    """Run a recorded exchange through the same pipeline, at once.
+
+    `stops` are enforced in place of those of the recorded request.
+    """
+    sampling = _recorded_sampling(capture.body, shape)
+    if not stops and capture.end == "client-abort":
+        # The client broke it off: perhaps because of a stop string, and then it did not end otherwise.
+        stops = sampling.stop
     asked = Asked(
         profile=profile,
         shape=shape.name,
-        url=capture.path,
-        model=request.model,
-        sampling=Sampling(stop=tuple(stops)),
+        url=redact_url(capture.path),
+        model=as_text(capture.body.get("model")),
+        sampling=replace(sampling, stop=tuple(stops) or sampling.stop),
         terminal_marker=shape.terminal_marker if capture.body.get("stream") else None,
         usage_asked=False,
     )
     if capture.status is not None and capture.status >= 400:
         outcome = _replayed_failure(capture, shape, asked)
     else:
-        outcome = _replayed_stream(capture, shape, renderer, asked)
+        outcome = _replayed_stream(capture, shape, renderer, asked, stops)
     renderer.finish(outcome)
     return outcome
 
@@ -214,6 +223,7 @@ def _ask_once(
 ) -> Outcome:
     from llmstream_cli.transport import open_stream
 
+    began_s = monotonic()
     http_request = plan.http_request()
     if recorder:
         recorder.request(
@@ -231,15 +241,46 @@ def _ask_once(
         failure, end = None, StreamEnd(status=EndStatus.CANCELLED, marker_seen=None, offset=0)
     except TransportError as error:
         failure, end = error, _end_of_failure(error, plan.shape)
-        if recorder and isinstance(error, HttpStatusError):
-            recorder.head(0.0, error.status, error.headers)
-            recorder.read(0.0, error.body)
+    total_s = monotonic() - began_s
     if recorder:
-        recorder.end(0.0, "client-abort" if failure is None else "eof")
-    url = failure.url if failure else plan.target.base_url
+        _record_failure(recorder, total_s, failure)
+    url = failure.url if failure else redact_url(join_url(plan.target.base_url, http_request.path))
     return Outcome(
-        asked=_asked(plan, url), turn=empty_turn(end), timing=Timing(), failure=failure
+        asked=_asked(plan, url),
+        turn=empty_turn(end),
+        timing=Timing(total_s=total_s),
+        server=recognise(failure.headers if isinstance(failure, HttpStatusError) else (), None),
+        failure=failure,
     )
+
+
+def _record_failure(recorder: CaptureWriter, at_s: float, failure: TransportError | None) -> None:
+    """The rest of a capture without a stream; None = Ctrl-C."""
+    match failure:
+        case None:
+            how = "client-abort"
+        case HttpStatusError():
+            recorder.head(at_s, failure.status, failure.headers)
+            recorder.read(at_s, failure.body)
+            how = "chunked-end"
+        case ServerTimeoutError():
+            how = "timeout"
+        case StreamBrokenError():
+            how = "reset" if _broken_kind(failure) == "connection_reset" else "eof"
+        case _:
+            how = "eof"
+    recorder.end(at_s, how)
+
+
+def _broken_kind(error: StreamBrokenError) -> str:
+    return next(
+        (f"connection_{how}" for how in ("reset", "closed") if f" {how}" in error.message),
+        "connection_broken",
+    )
+
+
+def _timeout_kind(which: TimeoutKind) -> str:
+    return f"timeout_{which.value.replace('-', '_')}"
 
 
 def _end_of_failure(error: TransportError, shape: Shape) -> StreamEnd:
@@ -251,10 +292,10 @@ def _end_of_failure(error: TransportError, shape: Shape) -> StreamEnd:
             reported = replace(reported, message=reported.message or error.message)
         case ServerTimeoutError():
             status = EndStatus.TIMEOUT
-            reported = StreamError(kind=f"timeout_{error.which}", message=error.message)
+            reported = StreamError(kind=_timeout_kind(error.which), message=error.message)
         case StreamBrokenError():
             status = EndStatus.INCOMPLETE
-            reported = StreamError(kind="connection_closed", message=error.message)
+            reported = StreamError(kind=_broken_kind(error), message=error.message)
         case _:
             pass
     return StreamEnd(status=status, marker_seen=None, offset=0, error=reported)
@@ -290,11 +331,11 @@ def _stream(
             how = "client-abort"
     except ServerTimeoutError as timeout:
         failure, how, status = timeout, "timeout", EndStatus.TIMEOUT
-        error = StreamError(kind=f"timeout_{timeout.which}", message=timeout.message)
+        error = StreamError(kind=_timeout_kind(timeout.which), message=timeout.message)
     except StreamBrokenError as broken:
-        reset = "reset" in broken.message
-        how = "reset" if reset else "eof"
-        error = StreamError(kind="connection_reset" if reset else "connection_closed", message=broken.message)
+        kind = _broken_kind(broken)
+        how = "reset" if kind == "connection_reset" else "eof"
+        error = StreamError(kind=kind, message=broken.message)
     except KeyboardInterrupt:
         how, status = "client-abort", EndStatus.CANCELLED
     at_s = exchange.elapsed_s()
@@ -359,15 +400,36 @@ _REPLAYED_ENDS: dict[str | None, tuple[EndStatus, StreamError | None]] = {
     "client-abort": (EndStatus.CANCELLED, None),
     "timeout": (EndStatus.TIMEOUT, StreamError(kind="timeout", message="the recording ended in a time-out")),
     "reset": (EndStatus.INCOMPLETE, StreamError(kind="connection_reset", message="the connection was reset")),
+    "eof": (EndStatus.INCOMPLETE, StreamError(kind="connection_closed", message="the connection was closed")),
 }
 
 
-def _replayed_stream(capture: Capture, shape: Shape, renderer: Renderer, asked: Asked) -> Outcome:
+def _recorded_sampling(body: Mapping[str, Json], shape: Shape) -> Sampling:
+    """The cap and the stop strings of a recorded request."""
+    stop = _look_up(body, shape.stop_field)
+    cap = as_int(_look_up(body, shape.max_tokens_field))
+    return Sampling(
+        stop=tuple(item for item in ([stop] if isinstance(stop, str) else as_list(stop)) if as_text(item)),
+        # Several servers take -1 for "no limit".
+        max_tokens=cap if cap is not None and cap >= 0 else None,
+    )
+
+
+def _look_up(body: Mapping[str, Json], dotted: str | None) -> Json:
+    *parents, name = (dotted or "").split(".")
+    for parent in parents:
+        body = as_object(body.get(parent))
+    return body.get(name)
+
+
+def _replayed_stream(
+    capture: Capture, shape: Shape, renderer: Renderer, asked: Asked, stops: Sequence[str]
+) -> Outcome:
     run = _start(
         shape,
         capture.body,
         renderer,
-        stops=asked.sampling.stop,
+        stops=stops,
         content_type=capture.header("content-type"),
         content_encoding=capture.header("content-encoding"),
     )
@@ -382,7 +444,17 @@ def _replayed_stream(capture: Capture, shape: Shape, renderer: Renderer, asked: 
 def _replayed_failure(capture: Capture, shape: Shape, asked: Asked) -> Outcome:
     status = capture.status or 0
     body = b"".join(data for _, data in capture.reads)
-    reported = shape.read_error(status, body, capture.header("content-type"))
-    failure = HttpStatusError(f"HTTP {status}", url=asked.url, status=status, body=body)
-    end = StreamEnd(status=EndStatus.ERROR, marker_seen=None, offset=0, error=reported)
-    return Outcome(asked=asked, turn=empty_turn(end), timing=Timing(), failure=failure)
+    failure = HttpStatusError(
+        f"HTTP status {status}",
+        url=asked.url,
+        status=status,
+        body=body,
+        content_type=capture.header("content-type"),
+    )
+    return Outcome(
+        asked=asked,
+        turn=empty_turn(_end_of_failure(failure, shape)),
+        timing=Timing(total_s=capture.end_s or None),
+        server=recognise(capture.headers, None),
+        failure=failure,
+    )

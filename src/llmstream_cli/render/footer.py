@@ -1,7 +1,8 @@
 """The last lines on stderr: warnings, then one line that says how and why the answer ended."""
 
-from llmstream_cli.events import EndStatus, FinishReason
-from llmstream_cli.notices import Notice, notices, quoted
+from llmstream_cli.errors import HttpStatusError, LlmstreamError
+from llmstream_cli.events import EndStatus, Finish, FinishReason, StreamError
+from llmstream_cli.notices import Notice, kept, notices, quoted
 from llmstream_cli.outcome import Outcome
 from llmstream_cli.render.console import StandardError, Style
 from llmstream_cli.render.sanitize import harmless
@@ -12,16 +13,23 @@ _QUIET_CODES = frozenset({"usage_missing"})
 """Notices that a person reads in the footer anyway (``?`` for unknown counts)."""
 
 _REASONS: dict[FinishReason, str] = {
-    FinishReason.EOS: "end of sequence",
-    FinishReason.STOP: "stopped (end of sequence or stop sequence, the server does not say which)",
+    FinishReason.EOS: "finished (end of sequence)",
+    FinishReason.STOP: "stopped (end of sequence or a stop sequence, the server does not say which)",
     FinishReason.STOP_SEQUENCE: "stopped at a stop sequence",
-    FinishReason.LENGTH: "cut by the token cap",
-    FinishReason.CONTEXT: "cut by the full context window",
-    FinishReason.TOOL_CALLS: "tool call",
-    FinishReason.CONTENT_FILTER: "cut by the content filter",
-    FinishReason.REFUSAL: "refused",
-    FinishReason.OTHER: "finished",
+    FinishReason.LENGTH: "cut off by the token cap",
+    FinishReason.CONTEXT: "cut off by the full context window",
+    FinishReason.TOOL_CALLS: "stopped to call a tool",
+    FinishReason.CONTENT_FILTER: "cut off by the content filter",
+    FinishReason.REFUSAL: "refused by the model",
+    FinishReason.OTHER: "finished, the server does not say why",
 }
+_BAD_ENDINGS = frozenset(
+    {FinishReason.LENGTH, FinishReason.CONTEXT, FinishReason.CONTENT_FILTER, FinishReason.REFUSAL}
+)
+_FOOTER_STYLES: dict[str, Style] = {"✓": "ok", "⚠": "warning", "✗": "dim", "■": "dim"}
+_LONGEST_MESSAGE = 1000
+_COMPARED = 200
+"""The transport quotes the beginning of what the server said."""
 
 
 def print_ending(
@@ -34,23 +42,28 @@ def print_ending(
         if _shown(notice, warnings=warnings, verbose=verbose):
             symbol = "✗" if notice.code == "incomplete" else "⚠"
             style: Style = "error" if notice.code == "incomplete" else "warning"
-            stderr.line(f"{symbol} {harmless(notice.message, one_line=True)}", style)
-    for line in _failure_lines(outcome):
-        stderr.line(line, "error")
+            stderr.line(f"{symbol} {_shown_text(notice.message)}", style)
+    for symbol, text in _failure_lines(outcome):
+        stderr.line(f"{symbol} {_shown_text(text)}", "error")
     if footer:
-        style = "ok" if outcome.status is EndStatus.COMPLETE else "dim"
-        stderr.line(footer_line(outcome), style)
+        stderr.line(footer_line(outcome), _FOOTER_STYLES[_symbol(outcome)])
 
 
 def footer_line(outcome: Outcome) -> str:
     """One line: finish reason, tokens, first token, rate, total, model and profile."""
     symbol = _symbol(outcome)
     if outcome.failure is not None and not outcome.turn.events:
-        parts = [f"{symbol} no answer"]
+        parts = ["no answer", *_times(outcome.timing)]
     else:
-        parts = [f"{symbol} {_ending(outcome)}", _tokens(outcome.turn), *_times(outcome.timing)]
+        parts = [_ending(outcome), _tokens(outcome.turn), *_times(outcome.timing)]
     parts.append(_who(outcome))
-    return " · ".join(part for part in parts if part)
+    return f"{symbol} " + " · ".join(harmless(part, one_line=True) for part in parts if part)
+
+
+def _shown_text(text: str) -> str:
+    """Foreign words on one line of bounded length."""
+    line = harmless(text[: 2 * _LONGEST_MESSAGE], one_line=True)
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]} …"
 
 
 def _shown(notice: Notice, *, warnings: bool, verbose: int) -> bool:
@@ -62,7 +75,8 @@ def _shown(notice: Notice, *, warnings: bool, verbose: int) -> bool:
 def _symbol(outcome: Outcome) -> str:
     match outcome.status:
         case EndStatus.COMPLETE:
-            return "⚠" if outcome.turn.truncated else "✓"
+            finish = _telling_finish(outcome.turn)
+            return "⚠" if finish is not None and finish.reason in _BAD_ENDINGS else "✓"
         case EndStatus.CANCELLED:
             return "■"
         case EndStatus.INCOMPLETE | EndStatus.ERROR | EndStatus.TIMEOUT:
@@ -75,33 +89,34 @@ def _ending(outcome: Outcome) -> str:
             return _finish(outcome)
         case EndStatus.CANCELLED:
             after = f" after {outcome.timing.total_s:.1f} s" if outcome.timing.total_s is not None else ""
-            return f"stopped by you{after}; {_kept(outcome.turn)}, the connection is closed"
+            return f"stopped by you{after}; {kept(outcome.turn)}; the connection is closed"
         case EndStatus.INCOMPLETE:
-            return f"incomplete; {_kept(outcome.turn)}"
+            return f"incomplete; {kept(outcome.turn)}"
         case EndStatus.ERROR:
-            return f"error; {_kept(outcome.turn)}"
+            return f"error; {kept(outcome.turn)}"
         case EndStatus.TIMEOUT:
-            return f"timed out; {_kept(outcome.turn)}"
+            return f"timed out; {kept(outcome.turn)}"
 
 
-def _kept(turn: Turn) -> str:
-    characters = len(turn.first.text)
-    return f"{characters:,} characters kept and marked as cut" if characters else "nothing came"
+def _telling_finish(turn: Turn) -> Finish | None:
+    """The first choice's, unless another ended badly."""
+    finishes = [choice.finish for choice in turn.choices if choice.finish]
+    return next((finish for finish in finishes if finish.reason in _BAD_ENDINGS), turn.first.finish)
 
 
 def _finish(outcome: Outcome) -> str:
-    finish = outcome.turn.first.finish
+    finish = _telling_finish(outcome.turn)
     if finish is None:
         return "finished"
     if finish.reason is FinishReason.STOP_SEQUENCE and finish.stop_sequence is not None:
-        by = " (enforced here)" if outcome.local_stop and outcome.local_stop.server_went_on else ""
-        return f"stopped at {harmless(quoted(finish.stop_sequence))}{by}"
+        by = " (by llmstream)" if outcome.local_stop and outcome.local_stop.server_went_on else ""
+        return f"stopped at {quoted(finish.stop_sequence)}{by}"
     if finish.stop_token is not None and finish.reason is not FinishReason.EOS:
         return f"stopped at token {finish.stop_token}"
     if finish.reason is FinishReason.STOP and not outcome.asked.sampling.stop:
         return "finished (stop)"
     if finish.reason is FinishReason.OTHER and finish.raw_reason:
-        return f"finished: {harmless(finish.raw_reason, one_line=True)}"
+        return f"finished ({finish.raw_reason})"
     return _REASONS[finish.reason]
 
 
@@ -130,38 +145,48 @@ def _times(timing: Timing) -> list[str]:
 
 
 def _who(outcome: Outcome) -> str:
-    model = harmless(outcome.model or "", one_line=True)
+    model = outcome.model or ""
     where = outcome.asked.profile or outcome.server.kind or ""
     return f"{model} @ {where}" if model and where else model or where
 
 
-def _failure_lines(outcome: Outcome) -> list[str]:
-    """The cause, the URL, how far the answer got, and what to try."""
-    error = outcome.turn.end.error
-    if outcome.failure is not None:
-        lines = [_failure(outcome)]
-        if outcome.failure.hint:
-            lines.append(f"  {harmless(outcome.failure.hint)}")
-        return lines
-    if outcome.status is EndStatus.ERROR and error is not None:
-        code = f" ({error.code})" if error.code is not None else ""
-        events = f"after {outcome.turn.events:,} events, {_kept(outcome.turn)}"
-        return [
-            f"✗ The server reported an error inside the stream, {events}: {error.kind}{code}: "
-            f"{harmless(error.message, one_line=True)}",
-            f"  {outcome.asked.url}",
-        ]
-    return []
+def _failure_lines(outcome: Outcome) -> list[tuple[str, str]]:
+    """The cause, the URL, how far the answer got, and what to try; each with its symbol."""
+    error, failure = outcome.turn.end.error, outcome.failure
+    if failure is not None:
+        hint = failure.hint or _hint(failure)
+        return [("✗", _failure(failure, outcome)), *([(" ", hint)] if hint else [])]
+    if error is None:
+        return []
+    match outcome.status:
+        case EndStatus.ERROR:
+            events = f"after {outcome.turn.events:,} event{'' if outcome.turn.events == 1 else 's'}"
+            return [
+                ("✗", f"The server reported an error {events} ({kept(outcome.turn)}): {_reported(error)}")
+            ]
+        case EndStatus.TIMEOUT:
+            return [("✗", f"Timed out: {error.message} ({kept(outcome.turn)})")]
+        case _:
+            return []
 
 
-def _failure(outcome: Outcome) -> str:
-    failure, error = outcome.failure, outcome.turn.end.error
-    assert failure is not None
-    message = harmless(failure.message, one_line=True)
-    detail = harmless(error.message, one_line=True) if error else ""
-    if detail and detail not in message:
+def _hint(failure: LlmstreamError) -> str | None:
+    wait_s = failure.retry_after_s if isinstance(failure, HttpStatusError) else None
+    return f"the server asks to wait {wait_s:g} s" if wait_s else None
+
+
+def _reported(error: StreamError) -> str:
+    """The server's words, and its kind and code where they tell more."""
+    labels = [str(label) for label in (error.kind, error.code) if label and str(label) not in error.message]
+    return f"{error.message} [{', '.join(labels)}]" if labels else error.message
+
+
+def _failure(failure: LlmstreamError, outcome: Outcome) -> str:
+    error, url = outcome.turn.end.error, outcome.asked.url
+    message = failure.message
+    detail = " ".join(error.message.split()) if error else ""
+    if detail and detail[:_COMPARED] not in message:
         message = f"{message}: {detail}"
-    if outcome.asked.url not in message:
-        message = f"{message} [{outcome.asked.url}]"
-    got = f" {_kept(outcome.turn).capitalize()}." if outcome.turn.events else ""
-    return f"✗ {message}{got}"
+    if url and url not in message:
+        message = f"{message} ({url})"
+    return f"{message}. {kept(outcome.turn)}" if outcome.turn.events else message

@@ -5,6 +5,7 @@ sequence parser is needed and a cut anywhere cannot fool the filter. State betwe
 the first half of CRLF, and whether a flag emoji's tag characters are being read.
 """
 
+import json
 import re
 
 # Categories Cc, Cf, Zl, Zp, Cs, noncharacters, variation selectors 17-256, tags, fillers; without LF, TAB,
@@ -70,7 +71,12 @@ def harmless(text: str, *, one_line: bool = False) -> str:
     """Any foreign text (an error body, a model's name) made safe to print; optionally on one line."""
     sanitizer = Sanitizer()
     safe = sanitizer.feed(text) + sanitizer.end()
-    return " ".join(safe.split()) if one_line else safe
+    return " ".join(line.strip() for line in safe.split("\n") if line.strip()) if one_line else safe
+
+
+def harmless_json(text: str) -> str:
+    """Encoded JSON with everything that could drive a terminal as ``\\u`` escapes: the value is the same."""
+    return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def _picture(character: str) -> str:
