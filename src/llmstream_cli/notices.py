@@ -101,7 +101,7 @@ def _truncation(used: int | None, cap: int | None) -> str:
     if cap is not None and used is not None and used < cap:
         return (
             f"Cut off at {_count(used, 'token')}, before the cap of {cap:,} set by -n: by the server's own "
-            "token limit or context window. The answer is not complete: raise that one, or shorten the prompt."
+            "token limit or context window. The answer is not complete: raise it, or shorten the prompt."
         )
     if cap is not None:
         return f"Cut off at {_count(cap, 'token')} (the cap set by -n). The answer is not complete: raise -n."

@@ -25,9 +25,9 @@ def gather_question(prompt: Sequence[str], files: Sequence[str], *, warn: Callab
     parts = [_file(path, warn) for path in files if path != "-"]
     if len(parts) > 1:
         names = [path for path in files if path != "-"]
-        parts = [f"--- {name} ---\n{text}" for name, text in zip(names, parts, strict=True)]
+        parts = [f"--- {normalise(name)} ---\n{text}" for name, text in zip(names, parts, strict=True)]
     has_other = bool(argument or parts)
-    piped = _stdin(None if wants_stdin or not has_other else STDIN_WAIT_S, warn)
+    piped = _read_stdin(None, warn) if wants_stdin else _piped(STDIN_WAIT_S if has_other else None, warn)
     question = "\n\n".join(part for part in (*parts, piped, argument) if part)
     if not question.strip():
         raise UsageError(
@@ -38,16 +38,16 @@ def gather_question(prompt: Sequence[str], files: Sequence[str], *, warn: Callab
 
 
 def normalise(text: str) -> str:
-    """Text from the command line as valid Unicode: bytes that are no UTF-8 become U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def stdin_has_source() -> bool:
-    """Standard input is open and not a terminal."""
-    return _stdin_mode() is not None
+    """Text from the command line as valid Unicode: what is none becomes U+FFFD."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        # Half a character, as Windows allows in its arguments.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _stdin_mode() -> int | None:
+    """None for a terminal and where there is no standard input."""
     if sys.stdin is None:
         return None
     try:
@@ -57,12 +57,17 @@ def _stdin_mode() -> int | None:
         return None
 
 
-def _stdin(wait_s: float | None, warn: Callable[[str], None]) -> str:
+def _piped(wait_s: float | None, warn: Callable[[str], None]) -> str:
+    """What a pipe or file holds; a terminal is not waited for unless it is asked for with ``-``."""
     mode = _stdin_mode()
     if mode is None:
         return ""
-    if stat.S_ISREG(mode):
-        wait_s = None
+    return _read_stdin(None if stat.S_ISREG(mode) else wait_s, warn)
+
+
+def _read_stdin(wait_s: float | None, warn: Callable[[str], None]) -> str:
+    if sys.stdin is None:
+        return ""
     reader = _StdinReader()
     if not reader.started(wait_s):
         warn(f"nothing came through the pipe for {wait_s:g} s: going on without it (-f - waits for it)")
@@ -103,16 +108,19 @@ class _StdinReader:
 def _file(path: str, warn: Callable[[str], None]) -> str:
     try:
         data = Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {path}: {reason}") from error
     return _text(data, path, warn).removesuffix("\n").removesuffix("\r")
 
 
 def _text(data: bytes, where: str, warn: Callable[[str], None]) -> str:
+    if b"\0" in data:
+        utf_16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        hint = "It looks like UTF-16: save it as UTF-8." if utf_16 else None
+        raise UsageError(f"{where} is binary, not text.", hint=hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if b"\0" in data:
-            raise UsageError(f"{where} is binary, not text.") from error
         warn(f"{where} is not valid UTF-8 at byte {error.start}: the bad bytes are replaced")
         return data.decode("utf-8-sig", "replace")

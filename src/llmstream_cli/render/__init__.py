@@ -1,5 +1,6 @@
 """What the user sees. One function chooses the renderer."""
 
+import sys
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
@@ -23,9 +24,9 @@ class Output:
 
 def open_output(*, color: ColorMode, plain: bool, term: str | None) -> Output:
     """Look at the standard streams once. `term` is the value of TERM."""
-    stderr = StandardError(color)
-    live = stderr.is_terminal and not plain and term != "dumb"
-    return Output(stderr=stderr, waiting=WaitingLine(enabled=live))
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    waiting = WaitingLine(enabled=is_terminal and not plain and term != "dumb")
+    return Output(stderr=StandardError(color, waiting.aside), waiting=waiting)
 
 
 def choose_renderer(
@@ -41,13 +42,13 @@ def choose_renderer(
         case "json":
             from llmstream_cli.render.machine import JsonRenderer
 
-            return JsonRenderer(output.stdout)
+            return JsonRenderer(output.stdout, output.waiting)
         case "jsonl":
             from llmstream_cli.render.machine import JsonLinesRenderer
 
-            return JsonLinesRenderer(output.stdout)
+            return JsonLinesRenderer(output.stdout, output.waiting)
         case "raw":
             from llmstream_cli.render.machine import RawRenderer
 
-            return RawRenderer(output.stdout)
+            return RawRenderer(output.stdout, output.waiting)
     assert_never(chosen)

@@ -1,9 +1,16 @@
 """Standard output and standard error as a program for people and for pipes needs them."""
 
+import errno
+import os
 import sys
-from typing import TYPE_CHECKING, Literal
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+from llmstream_cli.errors import LlmstreamError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
 ColorMode = Literal["auto", "always", "never"]
@@ -20,7 +27,10 @@ _ASCII = str.maketrans({"✓": "*", "⚠": "!", "✗": "x", "■": "#", "·": "|
 
 
 class StandardOutput:
-    """The answer's own stream. To a pipe or file: exact UTF-8 bytes, flushed at each write."""
+    """The answer's own stream. To a pipe or file: exact UTF-8 bytes, flushed at each write.
+
+    Raises BrokenPipeError when the reader is gone, LlmstreamError when it cannot be written otherwise.
+    """
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -31,8 +41,12 @@ class StandardOutput:
         if not text:
             return
         if self.is_terminal:
-            sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
-            sys.stdout.flush()
+            encoding = sys.stdout.encoding
+            try:
+                sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+                sys.stdout.flush()
+            except OSError as error:
+                _unwritable(error)
         else:
             self.write_bytes(text.encode("utf-8", "replace"))
         self.wrote = True
@@ -41,8 +55,11 @@ class StandardOutput:
     def write_bytes(self, data: bytes) -> None:
         if sys.stdout is None:
             return
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            _unwritable(error)
 
     def end_line(self) -> None:
         """One newline, only if something was written and it lacks one."""
@@ -50,10 +67,25 @@ class StandardOutput:
             self.write("\n")
 
 
-class StandardError:
-    """Everything that is not the answer. Styled through Rich on a terminal, plain elsewhere."""
+def _unwritable(error: OSError) -> NoReturn:
+    # Windows calls a pipe without a reader an invalid argument.
+    if isinstance(error, BrokenPipeError) or (os.name == "nt" and error.errno == errno.EINVAL):
+        raise BrokenPipeError from error
+    raise LlmstreamError(f"cannot write to standard output: {error.strerror}") from error
 
-    def __init__(self, color: ColorMode = "auto") -> None:
+
+class StandardError:
+    """Everything that is not the answer. Styled through Rich on a terminal, plain elsewhere.
+
+    `aside` makes room for a line on a terminal where something else is painted.
+    """
+
+    def __init__(
+        self,
+        color: ColorMode = "auto",
+        aside: "Callable[[], AbstractContextManager[None]]" = nullcontext,
+    ) -> None:
+        self._aside = aside
         self.is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._color = color
         self._console: Console | None = None
@@ -80,14 +112,15 @@ class StandardError:
         if (sys.stderr.encoding or "").lower().replace("-", "") != "utf8":
             text = text.translate(_ASCII)
         try:
-            if self.is_terminal or self._color == "always":
-                from rich.text import Text
+            with self._aside():
+                if self.is_terminal or self._color == "always":
+                    from rich.text import Text
 
-                self._rich().print(Text(text, _STYLES[style]), end=end, soft_wrap=True)
-            else:
-                sys.stderr.write(text + end)
-            sys.stderr.flush()
-        except BrokenPipeError:
+                    self._rich().print(Text(text, _STYLES[style]), end=end, soft_wrap=True)
+                else:
+                    sys.stderr.write(text + end)
+                sys.stderr.flush()
+        except OSError:
             # Nobody reads the notes; the answer itself matters more.
             pass
 

@@ -1,6 +1,7 @@
 """Output for programs: one JSON object, one JSON line an event, or the bytes as received."""
 
 import json
+import math
 from typing import Any, assert_never
 
 from llmstream_cli.events import (
@@ -25,10 +26,13 @@ from llmstream_cli.events import (
 from llmstream_cli.notices import notices
 from llmstream_cli.outcome import Outcome
 from llmstream_cli.render.console import StandardOutput
+from llmstream_cli.render.sanitize import harmless_json
+from llmstream_cli.render.waiting import WaitingLine
 from llmstream_cli.timing import Timing
 from llmstream_cli.turn import Choice
 
 SCHEMA = "llmstream.turn/1"
+_DEEPEST = 100
 
 
 def turn_object(outcome: Outcome) -> dict[str, Json]:
@@ -123,7 +127,13 @@ def _rare_event_object(
         case ServerDetail():
             return {"type": "detail", "data": dict(event.data)}
         case UnknownFrame():
-            return {"type": "unknown", "name": event.name, "data": event.data, "readable": event.readable}
+            return {
+                "type": "unknown",
+                "name": event.name,
+                "data": event.data,
+                "readable": event.readable,
+                "cut": event.cut,
+            }
         case StreamEnd():
             return None
         case _:
@@ -133,34 +143,39 @@ def _rare_event_object(
 class JsonRenderer:
     """One object on stdout, whatever happened after the request was sent."""
 
-    def __init__(self, stdout: StandardOutput) -> None:
+    def __init__(self, stdout: StandardOutput, waiting: WaitingLine) -> None:
         self._stdout = stdout
+        self._waiting = waiting
 
     def raw(self, data: bytes) -> None:
         pass
 
     def event(self, event: Event) -> None:
-        pass
+        self._waiting.note(event)
 
     def finish(self, outcome: Outcome) -> None:
+        self._waiting.stop()
         self._stdout.write(_dump(turn_object(outcome)))
 
 
 class JsonLinesRenderer:
     """Each event as it arrives, then a line of type ``end``."""
 
-    def __init__(self, stdout: StandardOutput) -> None:
+    def __init__(self, stdout: StandardOutput, waiting: WaitingLine) -> None:
         self._stdout = stdout
+        self._waiting = waiting
 
     def raw(self, data: bytes) -> None:
         pass
 
     def event(self, event: Event) -> None:
+        self._waiting.stop()
         value = event_object(event)
         if value is not None:
             self._stdout.write(_dump(value))
 
     def finish(self, outcome: Outcome) -> None:
+        self._waiting.stop()
         if outcome.reader_gone:
             return
         value = turn_object(outcome)
@@ -171,10 +186,12 @@ class JsonLinesRenderer:
 class RawRenderer:
     """The response body as received."""
 
-    def __init__(self, stdout: StandardOutput) -> None:
+    def __init__(self, stdout: StandardOutput, waiting: WaitingLine) -> None:
         self._stdout = stdout
+        self._waiting = waiting
 
     def raw(self, data: bytes) -> None:
+        self._waiting.stop()
         self._stdout.write_bytes(data)
 
     def event(self, event: Event) -> None:
@@ -241,4 +258,19 @@ def _delta(kind: str, choice: int, **fields: Any) -> dict[str, Json]:
 
 
 def _dump(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False) + "\n"
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        text = json.dumps(_expressible(value), ensure_ascii=False)
+    return harmless_json(text) + "\n"
+
+
+def _expressible(value: Json, depth: int = 0) -> Json:
+    """Python reads NaN, 1e999 and very deep nesting from a server, and cannot write them as JSON: null."""
+    if depth > _DEEPEST or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if isinstance(value, dict):
+        return {key: _expressible(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_expressible(item, depth + 1) for item in value]
+    return value

@@ -7,6 +7,7 @@ from llmstream_cli.outcome import Outcome
 from llmstream_cli.render.console import StandardError, StandardOutput
 from llmstream_cli.render.sanitize import Sanitizer, harmless
 from llmstream_cli.render.waiting import WaitingLine
+from llmstream_cli.turn import Choice, ToolCall
 
 ReasoningMode = Literal["show", "hide", "only"]
 
@@ -48,19 +49,22 @@ class PlainRenderer:
         self._waiting.stop()
         if outcome.reader_gone:
             return
-        for choice in outcome.turn.choices[1:]:
-            self._stderr.line(f"choice {choice.index + 1}:", "dim")
-            self._stdout.write(choice.text if self._sanitizer is None else harmless(choice.text))
-            self._stdout.end_line()
-        for call in outcome.turn.first.tool_calls:
-            broken = "" if call.valid else "  (cut or invalid JSON)"
-            arguments = harmless(call.arguments_text, one_line=True)
-            self._stderr.line(f"tool call {harmless(call.name, one_line=True)}({arguments}){broken}")
+        for choice in outcome.turn.choices:
+            if choice.index:
+                self._later_choice(choice)
+            for call in choice.tool_calls:
+                self._stderr.line(_tool_call(call))
         if self._sanitizer and self._sanitizer.neutralised:
             count = self._sanitizer.neutralised
             self._stderr.line(
                 f"note: {count} control character{'s' if count > 1 else ''} in the answer made visible", "dim"
             )
+
+    def _later_choice(self, choice: Choice) -> None:
+        self._stderr.line(f"choice {choice.index + 1}:", "dim")
+        text = choice.reasoning if self._reasoning == "only" else choice.text or choice.refusal
+        self._stdout.write((text or "") if self._sanitizer is None else self._sanitizer.feed(text or ""))
+        self._finish_text()
 
     def _write(self, text: str) -> None:
         self._waiting.stop()
@@ -79,7 +83,17 @@ class PlainRenderer:
 
     def _end(self) -> None:
         self._waiting.stop()
+        self._stderr.fragment(self._thoughts.end(), "dim")
+        self._stderr.end_line()
+        self._finish_text()
+
+    def _finish_text(self) -> None:
         if self._sanitizer is not None:
             self._stdout.write(self._sanitizer.end())
         self._stdout.end_line()
-        self._stderr.end_line()
+
+
+def _tool_call(call: ToolCall) -> str:
+    broken = "" if call.valid else "  (cut, or invalid JSON)"
+    arguments = harmless(call.arguments_text, one_line=True)
+    return f"tool call {harmless(call.name, one_line=True)}({arguments}){broken}"

@@ -1,10 +1,14 @@
 """The waiting line: what is going on before the first token, on stderr, only on a terminal."""
 
+import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from llmstream_cli.events import Event, KeepAlive, PrefillProgress
+from llmstream_cli.render.sanitize import harmless
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_FRAMES = "|/-\\"
@@ -66,6 +70,15 @@ class WaitingLine:
                 self._paint("")
                 self._painted = False
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Something else is printed meanwhile: erase the line, and paint it again only afterwards."""
+        with self._lock:
+            if self._painted:
+                self._paint("")
+                self._painted = False
+            yield
+
     def _run(self) -> None:
         delay, tick = _FIRST_S, 0
         while not self._stopped.wait(delay):
@@ -75,11 +88,14 @@ class WaitingLine:
                 if self._stopped.is_set():
                     return
                 self._painted = True
-                self._paint(f"{self._frames[tick % len(self._frames)]} {self._words()}")
+                # A line that wraps could not be erased.
+                width = shutil.get_terminal_size().columns - 3
+                self._paint(f"{self._frames[tick % len(self._frames)]} {self._words()[:width]}")
 
     def _words(self) -> str:
         alive = f", {self._keep_alives} keep-alives" if self._keep_alives else ""
-        return f"{self._what} {time.monotonic() - self._started:.1f} s{alive}"
+        what = harmless(self._what, one_line=True)
+        return f"{what} {time.monotonic() - self._started:.1f} s{alive}"
 
     @staticmethod
     def _paint(text: str) -> None:
