@@ -57,8 +57,14 @@ def test_sse_fields() -> None:
     assert sse(body) == [Comment("ping"), Frame("\ny", 7, "error")]
 
 
-def test_sse_forgets_an_event_name_without_data() -> None:
-    assert sse(b"event: ping\n\ndata: a\n\n") == [Frame("a", 13)]
+def test_sse_tells_of_an_event_without_data_and_forgets_its_name() -> None:
+    body = b"event: ping\n\nevent:\n\nid: 7\n\ndata: a\n\nevent: end\r\n\r\n"
+    assert sse(body) == sse(*one_by_one(body)) == [Frame("", 0, "ping"), Frame("a", 28), Frame("", 37, "end")]
+
+
+@pytest.mark.parametrize("tail", [b"event: end", b"event: end\n"])
+def test_sse_does_not_take_a_cut_event_for_one_without_data(tail: bytes) -> None:
+    assert sse(b"data: a\n\n" + tail) == [Frame("a", 0)]
 
 
 def test_sse_error_field_of_old_llama_cpp_is_a_frame_named_error() -> None:
@@ -78,8 +84,21 @@ def test_ndjson_passes_over_blank_lines_and_keeps_an_unterminated_tail() -> None
 
 
 def test_one_document_is_one_frame_and_nothing_is_none() -> None:
-    assert frame("json", b'{"a":', b"\n 1}") == [Frame('{"a":\n 1}', 0)]
+    assert frame("json", b'{"a":', b"\n 1}") == [Frame('{"a":\n 1}', whole=True)]
     assert frame("json", b" ", b"\n") == frame("json") == []
+
+
+def test_text_comes_at_once_and_characters_whole() -> None:
+    framer = make_framer("text")
+    assert framer.feed(b"\xef\xbb\xbf a\n") == [Frame(" a\n", 0)]
+    assert framer.feed(b"\xf0\x9f") == []
+    assert framer.feed(b"\x98\x80\xff") == [Frame("\U0001f600\ufffd", 8)]
+    assert framer.close() == []
+
+
+def test_text_that_ends_inside_a_character_was_cut() -> None:
+    units = frame("text", "déjà".encode()[:-1])
+    assert units == [Frame("déj", 0), FramingFault("cut_character", "the text ends inside a character", 5)]
 
 
 def test_bytes_that_are_no_utf8_become_replacement_characters() -> None:

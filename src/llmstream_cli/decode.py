@@ -36,9 +36,11 @@ def choose_framing(default: FramingName, content_type: str, first: bytes) -> Fra
     """How to read a body, from its content type and its first bytes; `default` is the shape's own.
 
     A JSON or HTML body in place of a stream is one document. Without a telling content type, a body that
-    begins with ``{`` is lines of JSON.
+    begins with ``{`` is lines of JSON. Plain text may begin with anything and bear many a content type.
     """
     kind = content_type.split(";")[0].strip().lower()
+    if default == "text":
+        return "json" if kind in ("application/json", "text/html") else "text"
     if kind == "text/event-stream":
         return "sse"
     if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"):
@@ -76,7 +78,9 @@ class StreamDecoder:
         self._content_type = content_type
         self._content = make_content_decoder(content_encoding) if content_encoding else None
         self._limit = limit_bytes
-        self._framing = choose_framing(framing, content_type, b"") if content_type else None
+        self._framing = (
+            choose_framing(framing, content_type, b"") if content_type or framing == "text" else None
+        )
         self._framer = make_framer(self._framing, limit_bytes) if self._framing else None
         self._untold = b""
         self._fault: FramingFault | None = None
@@ -141,6 +145,9 @@ class StreamDecoder:
         self._closed = True
         if self._framer and not self.ended:
             events += self._decode(self._framer.close())
+        if not self.ended:
+            clean = status is EndStatus.INCOMPLETE and error is None
+            events += self._frames.end_of_body(clean=clean)
         events += self._release()
         events.append(self._end(status, error))
         return events

@@ -18,6 +18,22 @@ def as_list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
+def look_up(value: Json, dotted: str) -> Json:
+    """What stands at a dotted path, a number being a place in a list; None where there is nothing.
+
+    >>> look_up({"choices": [{"text": "hi"}]}, "choices.0.text")
+    'hi'
+    """
+    for part in dotted.split("."):
+        if isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, dict):
+            value = value.get(part)
+        else:
+            return None
+    return value
+
+
 def objects(value: Json) -> Iterator[Mapping[str, Json]]:
     """The objects of a list; whatever else stands in it is passed over."""
     for item in as_list(value):

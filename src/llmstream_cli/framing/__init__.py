@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 from llmstream_cli.framing.base import Comment, Frame, Framer, FramingFault, Unit
 from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES
 
-FramingName = Literal["sse", "ndjson", "json"]
+FramingName = Literal["sse", "ndjson", "json", "text"]
 
 __all__ = [
     "DEFAULT_LIMIT_BYTES",
@@ -34,4 +34,8 @@ def make_framer(name: FramingName, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Fr
             from llmstream_cli.framing.json_document import JsonDocumentFramer
 
             return JsonDocumentFramer(limit_bytes)
+        case "text":
+            from llmstream_cli.framing.text import TextFramer
+
+            return TextFramer()
     assert_never(name)

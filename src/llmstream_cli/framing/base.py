@@ -6,11 +6,15 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One event of the stream: its SSE event name (None elsewhere), its data, where its first byte stands."""
+    """One event of the stream: its SSE event name (None elsewhere), its data, where its first byte stands.
+
+    ``whole``: it is the entire body, one document in place of a stream.
+    """
 
     data: str
     offset: int = 0
     name: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ Unit = Frame | Comment | FramingFault
 
 
 class Framer(Protocol):
-    """Incremental: any cut of the same bytes yields the same units."""
+    """Incremental: any cut of the same bytes yields the same units (of `TextFramer`: the same text)."""
 
     def feed(self, data: bytes) -> list[Unit]: ...
 

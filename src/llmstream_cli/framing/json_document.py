@@ -22,4 +22,4 @@ class JsonDocumentFramer:
 
     def close(self) -> list[Unit]:
         text = b"".join(self._pieces).decode("utf-8-sig", "replace")
-        return [Frame(text, 0)] if text.strip() else []
+        return [Frame(text, whole=True)] if text.strip() else []

@@ -1,7 +1,8 @@
 """WHATWG event stream (HTML Living Standard, 9.2.6), with what real servers do to it.
 
 Beyond the standard: a field ``error:`` (llama.cpp builds of 2024 and 2025) is a frame named ``error``, and a
-last event without its blank line is delivered when the body ends.
+last event without its blank line is delivered when the body ends. An event that has a name and no data is
+a frame: several back ends end their streams with a bare ``event: end``.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ class SseFramer:
 
     def close(self) -> list[Unit]:
         units = self._run(self._lines.close())
-        if not self._dead:
+        # A bare name may be the beginning of an event whose data was cut off.
+        if self._data and not self._dead:
             self._dispatch(units)
         return units
 
@@ -42,7 +44,7 @@ class SseFramer:
             for offset, line in lines:
                 if line:
                     self._line(offset, line, units)
-                elif self._data:
+                elif self._data or self._name:
                     self._dispatch(units)
                 else:
                     self._name, self._offset = None, -1
@@ -76,8 +78,6 @@ class SseFramer:
             self._fail(self._offset, units)
 
     def _dispatch(self, units: list[Unit]) -> None:
-        if not self._data:
-            return
         data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
         units.append(Frame(data.decode("utf-8", "replace"), self._offset, self._name))
         self._reset()

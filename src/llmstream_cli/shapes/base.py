@@ -91,6 +91,13 @@ class FrameDecoder(ABC):
         self._start = known
         return [known]
 
+    def end_of_body(self, *, clean: bool) -> list[Event]:  # noqa: ARG002
+        """The events that only the end of the body brings, where nothing ended the stream before it.
+
+        `clean`: the transport saw the whole body. To nearly every shape that proves nothing.
+        """
+        return []
+
     def fail(self, error: StreamError) -> list[Event]:
         """The server reported a failure: the answer ends here, whatever follows."""
         self.error = self.error or error
@@ -99,16 +106,17 @@ class FrameDecoder(ABC):
 
 
 class Shape(ABC):
-    """One server API. Stateless."""
+    """One server API. Holds nothing of a request or an answer."""
 
     name: ClassVar[str]
-    framing: ClassVar[FramingName] = "sse"
-    path: ClassVar[str]
+    framing: FramingName = "sse"
+    path: str
     takes: ClassVar[Literal["messages", "prompt"]]
-    terminal_marker: ClassVar[str | None] = None
-    stop_field: ClassVar[str | None]
+    terminal_marker: str | None = None
+    stop_field: str | None
     """Where this endpoint reads the stop list, as a dotted path; None where it has none."""
-    max_tokens_field: ClassVar[str]
+    max_tokens_field: str | None
+    """Where it reads the token cap, as a dotted path; None where it has none."""
     needs_model: ClassVar[bool] = False
     """Whether a request without a model name is an error to every server of this shape."""
 
@@ -126,6 +134,13 @@ class Shape(ABC):
 
     @abstractmethod
     def build(self, request: Request) -> HttpRequest: ...
+
+    def configured(self, table: Mapping[str, Json]) -> "Shape":  # noqa: ARG002
+        """This shape as the table ``stream`` of a profile describes it.
+
+        ValueError, a phrase that follows the table's name, for a table that makes no sense.
+        """
+        raise ValueError(f"has no meaning for the shape {self.name}, only for sse, ndjson and text")
 
     def needs_prompt(self, messages: Sequence[Message]) -> bool:  # noqa: ARG002
         """Whether `messages` must be flattened into `Request.prompt` before `build`."""
