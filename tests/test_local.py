@@ -28,8 +28,8 @@ import sys, time
 from pathlib import Path
 from tests.support.llama import llama_server
 with llama_server(Path(sys.argv[1])) as server:
-    print("ready", server.base_url, flush=True)
     try:
+        print("ready", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         print("healthy" if server.is_healthy() else "gone", flush=True)

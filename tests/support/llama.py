@@ -79,7 +79,14 @@ def llama_server(
     if api_key is not None:
         extra["api_keys"] = [api_key]
     options = ServerOptions(
-        model=model, name=name, context_tokens=context_tokens, slots=slots, port=port, extra=extra
+        model=model,
+        name=name,
+        context_tokens=context_tokens,
+        slots=slots,
+        # Several servers share the processors with the tests themselves.
+        threads=1,
+        port=port,
+        extra=extra,
     )
     with run_server(options, lambda: None) as server:
         yield LlamaServer(base_url=server.base_url, process=server.process, api_key=api_key)

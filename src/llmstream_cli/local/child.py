@@ -10,8 +10,11 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
+
+LOG_WRITTEN_S = 0.5
 
 
 def main() -> None:
@@ -26,6 +29,8 @@ def main() -> None:
     try:
         server = Server(_configure(CommonParams(), settings))
     except RuntimeError as error:
+        # llama.cpp logs from a thread that it does not wait for at exit: the reason would be lost.
+        time.sleep(LOG_WRITTEN_S)
         sys.exit(str(error))
     print(server.listening_address, file=report, flush=True)
     threading.Event().wait()
