@@ -207,6 +207,16 @@ def test_a_whole_answer_has_no_marker_to_miss() -> None:
         ("ndjson", "", b": ping", "sse"),
         ("ndjson", "", b"{", "ndjson"),
         ("sse", "", b"data: x", "sse"),
+        ("json-array", "text/event-stream", b"data: x", "sse"),
+        ("json-array", "application/json", b"[{", "json-array"),
+        ("json-array", "application/json; charset=UTF-8", b"\xef\xbb\xbf\n{", "json-array"),
+        ("json-array", "application/json", b": ping", "sse"),
+        ("json-array", "text/event-stream", b"[", "json-array"),
+        ("json-array", "", b"d", "sse"),
+        ("json-array", "text/plain", b"Bad Gateway", "json-array"),
+        ("json-array", "text/event-stream", b"Bad Gateway", "sse"),
+        ("json-array", "text/html", b"<html>", "json"),
+        ("json-array", "application/json", b"<html>", "json"),
     ],
 )
 def test_choice_of_framing(

@@ -71,6 +71,38 @@ def test_sse_error_field_of_old_llama_cpp_is_a_frame_named_error() -> None:
     assert sse(b'error: {"code":400}\n\n') == [Frame('{"code":400}', 0, "error")]
 
 
+@pytest.mark.parametrize(
+    ("body", "frames"),
+    [
+        (b'{"a": 1}\n{"b": 2}\n', [Frame('{"a": 1}', 0), Frame('{"b": 2}', 9)]),
+        (
+            b'data: 1\n\n{\n  "a": {\n    "b": 2\n  }\n}\ndata: 3\n\n',
+            [Frame("1", 0), Frame('{\n  "a": {\n    "b": 2\n  }\n}', 9), Frame("3", 37)],
+        ),
+        (b'[{\n  "a": 1\n}\n]\n\ndata: 2', [Frame('[{\n  "a": 1\n}\n]', 0), Frame("2", 17)]),
+        (b'data: 1\n{"a": 1}\ndata: 2\n\n', [Frame("1", 0), Frame('{"a": 1}', 8), Frame("2", 17)]),
+        # Broken off, or followed by something else.
+        (b'{\n  "a": 1', [Frame('{\n  "a": 1', 0)]),
+        (b'{\n  "a": 1\n\ndata: 2\n\n', [Frame('{\n  "a": 1', 0), Frame("2", 12)]),
+        (b'{\n  "a": 1\ndata: 2\n\n', [Frame('{\n  "a": 1', 0), Frame("2", 11)]),
+        (b'0:"a"\nd:{"b": 1}\n', [Frame('0:"a"', 0), Frame('d:{"b": 1}', 6)]),
+        (b"x: 1\nx:1\nxy:[1]\n}\n", []),
+    ],
+)
+def test_sse_json_outside_of_any_field_is_a_frame(body: bytes, frames: list[Unit]) -> None:
+    assert sse(body) == sse(*one_by_one(body)) == frames
+
+
+def test_sse_json_on_one_line_does_not_wait_for_the_next() -> None:
+    assert make_framer("sse").feed(b'{"a": 1}\n') == [Frame('{"a": 1}', 0)]
+
+
+def test_sse_json_without_end_is_one_oversized_event() -> None:
+    framer = make_framer("sse", 100)
+    units = [unit for _ in range(100) for unit in framer.feed(b'{\n  "a": 1\n')]
+    assert [type(unit) for unit in units] == [FramingFault]
+
+
 @pytest.mark.parametrize("tail", [b"", b"\n", b"\r"])
 def test_an_unterminated_last_event_is_delivered(tail: bytes) -> None:
     assert sse(b"data: a\n\ndata: b" + tail) == [Frame("a", 0), Frame("b", 9)]
@@ -129,10 +161,16 @@ def test_comments_are_not_kept() -> None:
 
 
 @PROPERTY
-@given(st.lists(st.sampled_from([b"data: ", b"event: x", b":c", b"\n", b"\r", b"\r\n", b"\xf0\x9f", b"{}"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"data: ", b"event: x", b":c", b"\n", b"\r", b"\r\n", b"\xf0\x9f", b"{}", b"{", b"0:["]
+        )
+    )
+)
 def test_cuts_never_matter(pieces: list[bytes]) -> None:
     body = b"".join(pieces)
-    for name in ("sse", "ndjson", "json"):
+    for name in ("sse", "ndjson", "json", "json-array"):
         assert frame(name, *pieces) == frame(name, body) == frame(name, *one_by_one(body))
 
 

@@ -37,17 +37,21 @@ def choose_framing(default: FramingName, content_type: str, first: bytes) -> Fra
 
     A JSON or HTML body in place of a stream is one document. Without a telling content type, a body that
     begins with ``{`` is lines of JSON. Plain text may begin with anything and bear many a content type.
+    Where a stream may be one array, only the bytes tell: gateways send either form, whatever was asked for.
     """
     kind = content_type.split(";")[0].strip().lower()
     if default == "text":
         return "json" if kind in ("application/json", "text/html") else "text"
+    start = first.lstrip(_BLANK)[:1]
+    if default == "json-array" and start != b"<":
+        fields = kind == "text/event-stream" or start in (b":", b"d", b"e", b"i", b"r")
+        return "sse" if fields and start not in (b"[", b"{") else default
     if kind == "text/event-stream":
         return "sse"
     if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"):
         return "ndjson"
     if kind in ("application/json", "text/html"):
         return "json"
-    start = first.lstrip(_BLANK)[:1]
     if start == b"<":
         return "json"
     if start == b"{" and default == "sse":
@@ -78,9 +82,8 @@ class StreamDecoder:
         self._content_type = content_type
         self._content = make_content_decoder(content_encoding) if content_encoding else None
         self._limit = limit_bytes
-        self._framing = (
-            choose_framing(framing, content_type, b"") if content_type or framing == "text" else None
-        )
+        by_type = framing == "text" or (bool(content_type) and framing != "json-array")
+        self._framing = choose_framing(framing, content_type, b"") if by_type else None
         self._framer = make_framer(self._framing, limit_bytes) if self._framing else None
         self._untold = b""
         self._fault: FramingFault | None = None
@@ -126,7 +129,7 @@ class StreamDecoder:
             telling = self._untold[:_TELLING_BYTES]
             if len(telling) < _TELLING_BYTES and not telling.strip(_BLANK):
                 return []
-            self._framing = choose_framing(self._default_framing, "", telling)
+            self._framing = choose_framing(self._default_framing, self._content_type, telling)
             self._framer = make_framer(self._framing, self._limit)
             data, self._untold = self._untold, b""
         return self._decode(self._framer.feed(data))

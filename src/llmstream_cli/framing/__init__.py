@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 from llmstream_cli.framing.base import Comment, Frame, Framer, FramingFault, Unit
 from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES
 
-FramingName = Literal["sse", "ndjson", "json", "text"]
+FramingName = Literal["sse", "ndjson", "json", "json-array", "text"]
 
 __all__ = [
     "DEFAULT_LIMIT_BYTES",
@@ -34,6 +34,10 @@ def make_framer(name: FramingName, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Fr
             from llmstream_cli.framing.json_document import JsonDocumentFramer
 
             return JsonDocumentFramer(limit_bytes)
+        case "json-array":
+            from llmstream_cli.framing.json_array import JsonArrayFramer
+
+            return JsonArrayFramer(limit_bytes)
         case "text":
             from llmstream_cli.framing.text import TextFramer
 

@@ -21,11 +21,10 @@ class JsonArrayFramer:
         self._limit = limit_bytes
         self._pieces: list[bytes] = []
         self._size = 0
-        self._offset = 0
-        """Where the next byte to keep stands in the body."""
+        self._offset = 0  # of the next byte to keep
         self._depth = 0
-        self._base = 0
-        """The depth at which elements stand: 1 inside the array, 0 where there is none."""
+        self._base = 0  # the depth at which elements stand: 1 in the array, 0 where there is none
+        self._begun = False
         self._in_string = False
         self._escaped = False
         self._over = False
@@ -34,28 +33,19 @@ class JsonArrayFramer:
         units: list[Unit] = []
         if self._over or not data:
             return units
-        kept = 0
-        at = 1 if self._escaped else 0
+        kept, at = 0, int(self._escaped)
         self._escaped = False
         while not self._over and (found := self._next(data, at)):
-            at = found.end()
-            match found[0]:
-                case b"\\":
-                    self._escaped = at == len(data)
-                    at += 1
-                case b'"':
-                    self._in_string = not self._in_string
-                case b"{" | b"[" if self._opens_array(found[0], data[kept : found.start()]):
-                    self._skip(data[kept:at])
-                    kept = at
-                    units.append(Frame("[", self._offset - 1))
-                case b"{" | b"[":
-                    if self._depth == self._base:
-                        self._deliver(data[kept : found.start()], units)
-                        kept = found.start()
-                    self._depth += 1
-                case b"," | b"}" | b"]":
-                    kept = self._end(found[0], data, kept, at, units)
+            mark, at = found[0], found.end()
+            if mark == b"\\":
+                self._escaped = at == len(data)
+                at += 1
+            elif mark == b'"':
+                self._in_string = not self._in_string
+            elif mark in (b"{", b"["):
+                kept = self._open(mark, data, kept, at, units)
+            else:
+                kept = self._end(mark, data, kept, at, units)
         if not self._over:
             self._keep(data[kept:], units)
         return units
@@ -72,16 +62,24 @@ class JsonArrayFramer:
             return _IN_STRING.search(data, at)
         return (_IN_ELEMENT if self._depth > self._base else _BETWEEN).search(data, at)
 
-    def _opens_array(self, bracket: bytes, before: bytes) -> bool:
-        """The first thing in the body is an array: its elements are what is wanted."""
-        at_start = self._offset == self._size and not b"".join([*self._pieces, before]).strip(_BLANK)
-        if bracket != b"[" or self._depth or self._base or not at_start:
-            return False
-        self._base = self._depth = 1
-        return True
+    def _open(self, mark: bytes, data: bytes, kept: int, at: int, units: list[Unit]) -> int:
+        """A bracket opens; returns where in `data` the element begins that is being read."""
+        if self._depth > self._base:
+            self._depth += 1
+            return kept
+        self._deliver(data[kept : at - 1], units)
+        is_array = mark == b"[" and not self._begun
+        self._begun = True
+        self._depth += 1
+        if not is_array:
+            return at - 1
+        self._base = 1
+        units.append(Frame("[", self._offset))
+        self._skip(b"[")
+        return at
 
     def _end(self, mark: bytes, data: bytes, kept: int, at: int, units: list[Unit]) -> int:
-        """A bracket closes, or a comma stands between elements; returns where the next element begins."""
+        """A bracket closes, or a comma stands between elements; returns as `_open` does."""
         if mark == b",":
             self._deliver(data[kept : at - 1], units)
             self._skip(b",")
@@ -120,6 +118,7 @@ class JsonArrayFramer:
         raw = b"".join(self._pieces)
         element = raw.lstrip(_BLANK)
         if element:
+            self._begun = True
             start = self._offset - len(element)
             units.append(Frame(element.rstrip(_BLANK).decode("utf-8", "replace"), start))
         self._skip(b"")

@@ -2,15 +2,20 @@
 
 Beyond the standard: a field ``error:`` (llama.cpp builds of 2024 and 2025) is a frame named ``error``, and a
 last event without its blank line is delivered when the body ends. An event that has a name and no data is
-a frame: several back ends end their streams with a bare ``event: end``.
+a frame: several back ends end their streams with a bare ``event: end``. JSON outside of any field (Gemini's
+errors in the middle of a stream, over many lines) is a frame, and so is a line like ``0:"text"`` (the older
+stream of the Vercel AI SDK): both would be unknown fields, and lost.
 """
 
+import re
 from collections.abc import Iterator
 
 from llmstream_cli.framing.base import Comment, Frame, FramingFault, Unit
 from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES, LineSplitter, OversizedLineError
 
 _BOM = b"\xef\xbb\xbf"
+_CODED_LINE = re.compile(rb'[0-9a-z]:["\[{]')
+_CLOSING = {b"{": b"}", b"[": b"]"}
 
 
 class SseFramer:
@@ -25,6 +30,7 @@ class SseFramer:
         self._size = 0
         self._name: str | None = None
         self._offset = -1
+        self._closing = b""
 
     def feed(self, data: bytes) -> list[Unit]:
         return self._run(self._lines.feed(data))
@@ -59,6 +65,8 @@ class SseFramer:
         if value.startswith(b" "):
             value = value[1:]
         if field == b"data" or field == b"error":
+            if self._closing:
+                self._dispatch(units)
             self._append(offset, value, units)
             if field == b"error":
                 self._name = "error"
@@ -68,6 +76,18 @@ class SseFramer:
             self._name = value.decode("utf-8", "replace")
             if self._offset < 0:
                 self._offset = offset
+        elif self._closing or line[:1] in _CLOSING or _CODED_LINE.match(line):
+            self._bare_json(offset, line, units)
+
+    def _bare_json(self, offset: int, line: bytes, units: list[Unit]) -> None:
+        """JSON without a field, over one line or many: then it ends where its bracket closes unindented."""
+        first = not self._closing
+        if first and self._data:
+            self._dispatch(units)
+        self._closing = self._closing or _CLOSING.get(line[:1], b"")
+        self._append(offset, line, units)
+        if self._data and line.endswith(self._closing) and (first or line[:1] in b"}]"):
+            self._dispatch(units)
 
     def _append(self, offset: int, value: bytes, units: list[Unit]) -> None:
         if self._offset < 0:
