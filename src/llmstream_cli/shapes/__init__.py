@@ -17,6 +17,9 @@ SHAPES: dict[str, str] = {
     "ollama-chat": "ollama_chat",
     "ollama-generate": "ollama_generate",
     "tgi": "tgi",
+    "sse": "sse",
+    "ndjson": "ndjson",
+    "text": "text",
 }
 """Shape name -> module; imported only when used."""
 
