@@ -155,6 +155,8 @@ def _emptiness(turn: Turn) -> str:
     finish = turn.first.finish
     if finish is not None and finish.stop_sequence is not None:
         return f"The answer is empty: the stop sequence {quoted(finish.stop_sequence)} came before any text."
+    if turn.truncated:
+        return "The answer is empty: the limit was reached before any text came."
     if turn.first.reasoning:
         return "The answer is empty: the model reasoned and then said nothing."
     return (

@@ -16,7 +16,7 @@ _REASONS: dict[FinishReason, str] = {
     FinishReason.EOS: "finished (end of sequence)",
     FinishReason.STOP: "stopped (end of sequence or a stop sequence, the server does not say which)",
     FinishReason.STOP_SEQUENCE: "stopped at a stop sequence",
-    FinishReason.LENGTH: "cut off by the token cap",
+    FinishReason.LENGTH: "cut off by the token limit",
     FinishReason.CONTEXT: "cut off by the full context window",
     FinishReason.TOOL_CALLS: "stopped to call a tool",
     FinishReason.CONTENT_FILTER: "cut off by the content filter",
@@ -89,13 +89,18 @@ def _ending(outcome: Outcome) -> str:
             return _finish(outcome)
         case EndStatus.CANCELLED:
             after = f" after {outcome.timing.total_s:.1f} s" if outcome.timing.total_s is not None else ""
-            return f"stopped by you{after}; {kept(outcome.turn)}; the connection is closed"
+            return f"stopped by you{after}; {_left(outcome.turn)}; the connection is closed"
         case EndStatus.INCOMPLETE:
             return f"incomplete; {kept(outcome.turn)}"
         case EndStatus.ERROR:
             return f"error; {kept(outcome.turn)}"
         case EndStatus.TIMEOUT:
             return f"timed out; {kept(outcome.turn)}"
+
+
+def _left(turn: Turn) -> str:
+    has_text = any(choice.text for choice in turn.choices)
+    return f"the answer is cut, {kept(turn)}" if has_text else kept(turn)
 
 
 def _telling_finish(turn: Turn) -> Finish | None:
@@ -160,14 +165,20 @@ def _failure_lines(outcome: Outcome) -> list[tuple[str, str]]:
         return []
     match outcome.status:
         case EndStatus.ERROR:
-            events = f"after {outcome.turn.events:,} event{'' if outcome.turn.events == 1 else 's'}"
             return [
-                ("✗", f"The server reported an error {events} ({kept(outcome.turn)}): {_reported(error)}")
+                ("✗", f"The server reported an error {_place(outcome.turn)}: {_reported(outcome, error)}")
             ]
         case EndStatus.TIMEOUT:
-            return [("✗", f"Timed out: {error.message} ({kept(outcome.turn)})")]
+            return [("✗", f"Timed out: {error.message}")]
         case _:
             return []
+
+
+def _place(turn: Turn) -> str:
+    """Where in the answer an error came."""
+    if not turn.events:
+        return "in place of an answer"
+    return f"inside its answer, after {turn.events:,} event{'' if turn.events == 1 else 's'} ({kept(turn)})"
 
 
 def _hint(failure: LlmstreamError) -> str | None:
@@ -175,10 +186,11 @@ def _hint(failure: LlmstreamError) -> str | None:
     return f"the server asks to wait {wait_s:g} s" if wait_s else None
 
 
-def _reported(error: StreamError) -> str:
-    """The server's words, and its kind and code where they tell more."""
+def _reported(outcome: Outcome, error: StreamError) -> str:
+    """The server's words, its kind and code where they tell more, the URL."""
     labels = [str(label) for label in (error.kind, error.code) if label and str(label) not in error.message]
-    return f"{error.message} [{', '.join(labels)}]" if labels else error.message
+    shown = f"{error.message} [{', '.join(labels)}]" if labels else error.message
+    return f"{shown} ({outcome.asked.url})" if outcome.asked.url else shown
 
 
 def _failure(failure: LlmstreamError, outcome: Outcome) -> str:
@@ -189,4 +201,4 @@ def _failure(failure: LlmstreamError, outcome: Outcome) -> str:
         message = f"{message}: {detail}"
     if url and url not in message:
         message = f"{message} ({url})"
-    return f"{message}. {kept(outcome.turn)}" if outcome.turn.events else message
+    return f"{message}; {kept(outcome.turn)}" if outcome.turn.events else message
