@@ -109,6 +109,20 @@ class Options(Kind):
         return merged
 
 
+class Stream(Options):
+    """The table that describes an application's own back end; checked here, kept as written."""
+
+    def from_text(self, text: str) -> dict[str, Json]:
+        return self.from_toml(super().from_text(text))
+
+    def from_toml(self, value: Json) -> dict[str, Json]:
+        from llmstream_cli.shapes.stream_table import StreamTable
+
+        table = super().from_toml(value)
+        StreamTable.from_mapping(table)
+        return table
+
+
 class Command(Kind):
     """A program with its arguments: one text, split as a shell would, or a list."""
 

@@ -103,9 +103,18 @@ def choose_shape(
         name = info.shape if info is not None else "openai-chat"
         known = f"{info.kind} {info.version or ''}".strip() if info is not None else "unknown"
         explain(f"server: {known}; shape {name}")
+    return configured_shape(name, settings.stream), info
+
+
+def configured_shape(name: str, stream: Mapping[str, Json]) -> Shape:
+    """The shape called `name`, as the profile's table `stream` describes it where there is one."""
     if name not in SHAPES:
         raise ConfigError(f"There is no shape called {name!r}.", hint=f"Shapes: {', '.join(SHAPES)}")
-    return get_shape(name), info
+    shape = get_shape(name)
+    try:
+        return shape.configured(stream) if stream else shape
+    except ValueError as error:
+        raise ConfigError(f"The table `stream` {error}.") from None
 
 
 def flatten(

@@ -43,6 +43,7 @@ class Settings:
     shape: str
     model: str | None
     path: str | None
+    stream: Mapping[str, Json]
     system: str | None
     files: tuple[str, ...]
     template: str | Mapping[str, Json] | None

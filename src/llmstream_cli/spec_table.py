@@ -15,7 +15,7 @@ from llmstream_cli.kinds import (
     Whole,
     YesNo,
 )
-from llmstream_cli.list_kinds import Command, Headers, Options, RawStops, Stops, Texts
+from llmstream_cli.list_kinds import Command, Headers, Options, RawStops, Stops, Stream, Texts
 from llmstream_cli.specs import Spec
 
 
@@ -72,6 +72,12 @@ _SERVER = (
         name="path",
         kind=EndpointPath(),
         help="Path of the endpoint where it is not the usual one, e.g. /openai/chat",
+    ),
+    Spec(
+        name="stream",
+        kind=Stream(),
+        default={},
+        help="Table that describes an application's own back end, for the shapes sse, ndjson and text",
     ),
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llmstream_cli.decode import StreamDecoder
-from llmstream_cli.events import EndStatus, Event
+from llmstream_cli.events import EndStatus, Event, TextDelta
 from llmstream_cli.shapes import get_shape
 from llmstream_cli.turn import Turn, TurnBuilder
 
@@ -24,6 +24,8 @@ SHAPE_OF_ENDPOINT = {
     "/v1/chat/completions": "openai-chat",
     "/v1/completions": "openai-completions",
     "/completion": "llamacpp",
+    "/v1/messages": "anthropic",
+    "/v1/responses": "openai-responses",
 }
 
 
@@ -101,6 +103,17 @@ def decode(
     decoder = StreamDecoder(server.decoder(body), server.framing, content_type=content_type)
     events = [event for piece in pieces for event in decoder.feed(piece)]
     return events + decoder.close(status)
+
+
+def joined(events: list[Event]) -> list[Event]:
+    """`events` with text that comes in pieces made one: in plain text, the reads are the pieces."""
+    whole: list[Event] = []
+    for event in events:
+        if whole and isinstance(event, TextDelta) and isinstance(last := whole[-1], TextDelta):
+            whole[-1] = TextDelta(text=last.text + event.text)
+        else:
+            whole.append(event)
+    return whole
 
 
 def fold(events: list[Event]) -> Turn:

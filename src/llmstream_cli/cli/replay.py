@@ -9,10 +9,11 @@ from llmstream_cli.capture import read_capture
 from llmstream_cli.cli.options import takes_flags
 from llmstream_cli.cli.setup import conclude, start
 from llmstream_cli.errors import ConfigError
+from llmstream_cli.planning import configured_shape
 from llmstream_cli.render import choose_renderer
 from llmstream_cli.session import replay as replay_capture
 from llmstream_cli.settings import Flags
-from llmstream_cli.shapes import SHAPES, get_shape, shape_for_path
+from llmstream_cli.shapes import SHAPES, shape_for_path
 
 
 @takes_flags
@@ -34,5 +35,5 @@ def replay(flags: Flags, file: Annotated[Path, typer.Argument(help="A file writt
             f"cannot tell the shape of {capture.path or 'this capture'}", hint="Give it with --shape."
         )
     renderer = choose_renderer(output, settings.format or "text", settings.reasoning)
-    outcome = replay_capture(capture, get_shape(name), renderer, stops=settings.stop)
+    outcome = replay_capture(capture, configured_shape(name, settings.stream), renderer, stops=settings.stop)
     return conclude(outcome, settings, output)
