@@ -227,6 +227,6 @@ def _data(line: Mapping[str, Json]) -> bytes | None:
     if isinstance(line.get("text"), str):
         return str(line["text"]).encode("utf-8", "surrogatepass")
     try:
-        return base64.b64decode(str(line.get("b64")), validate=True)
-    except ValueError:
+        return base64.b64decode(line["b64"], validate=True)
+    except (KeyError, TypeError, ValueError):
         return None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 _FINGERPRINTS = (
     (re.compile(r"^vllm-(?P<version>[0-9][^-]*)"), "vllm"),
-    (re.compile(r"^(?P<version>b[0-9]+)-"), "llama.cpp"),
+    # A build from an archive does not know its number and calls itself b0-unknown.
+    (re.compile(r"^(?:(?P<version>b[1-9][0-9]*)|b0)-"), "llama.cpp"),
     (re.compile(r"^fp_ollama$"), "ollama"),
     (re.compile(r"^(?P<version>[0-9]+\.[0-9]+\.[0-9]+(?:-dev[0-9]*)?)-(?:native|sha-[0-9a-f]+)$"), "tgi"),
 )

@@ -199,8 +199,8 @@ def test_every_status_has_the_name_of_the_contract(status: EndStatus) -> None:
 @pytest.mark.parametrize("reason", FinishReason)
 def test_every_finish_reason_has_the_name_of_the_contract(reason: FinishReason) -> None:
     found = turn_object(make_outcome(HELLO, finish(reason, "raw", stop_sequence="x")))["finish"]
-    names = "eos stop stop_sequence length context tool_calls content_filter refusal other".split()
-    assert found["reason"] in names
+    names = {"eos", "stop", "stop_sequence", "length", "context", "tool_calls", "content_filter"}
+    assert found["reason"] in names | {"refusal", "other"}
     assert found == {"reason": reason.value, "raw": "raw", "stop_sequence": "x"}
 
 
@@ -279,6 +279,7 @@ def test_json_is_one_line_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
         renderer.event(HELLO)
         renderer.raw(b"data: x")
         both.out.file.write("|")
+        both.out.file.flush()
         renderer.finish(outcome)
         out, err = both.texts()
     assert (out[0], err) == ("|", "")
@@ -305,9 +306,7 @@ def test_json_lines_come_one_by_one_and_end_with_the_outcome(monkeypatch: pytest
 
 def test_a_recording_as_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(monkeypatch) as both:
-        outcome = replayed(
-            "llama.cpp/tiny_chat_reasoning_tool_stream", JsonLinesRenderer(StandardOutput(), line())
-        )
+        outcome = replayed("vllm/chat_reasoning_stream", JsonLinesRenderer(StandardOutput(), line()))
         out, _ = both.texts()
     *events, end = map(json.loads, out.splitlines())
     assert "".join(event["text"] for event in events if event["type"] == "text") == outcome.turn.first.text
@@ -356,7 +355,7 @@ def test_what_json_cannot_express_is_null(monkeypatch: pytest.MonkeyPatch) -> No
     assert end["tool_calls"][0]["arguments"] == {"a": None, "b": [None, 1.5], "c": None}
 
 
-@pytest.mark.parametrize("depth", [90, 500, 900, 940, 980, 990, 5000, 100_000])
+@pytest.mark.parametrize("depth", [90, 500, 900, 940, 980, 990, 5000, 20_000])
 def test_no_nesting_is_too_deep(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
     arguments = "[" * depth + "]" * depth
     call = ToolCallDelta(call=0, name="f", arguments=arguments)
