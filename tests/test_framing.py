@@ -120,6 +120,22 @@ def test_one_document_is_one_frame_and_nothing_is_none() -> None:
     assert frame("json", b" ", b"\n") == frame("json") == []
 
 
+@pytest.mark.parametrize("name", ["", "event: token\n"])
+def test_line_feeds_in_handwritten_events_are_kept(name: str) -> None:
+    texts = ["a", "\n", "b\n", "\n\n", " c\n\nd\n", "e\n\n\n\nf", "- g: h", "\n"]
+    body = "".join(f"{name}data: {text}\n\n" for text in texts) + "event: end\ndata\n\n"
+    for pieces in ([body.encode()], one_by_one(body.encode())):
+        *frames, end = frame("sse-text", *pieces)
+        assert "".join(unit.data for unit in frames if isinstance(unit, Frame)) == "".join(texts)
+        assert {unit.name for unit in frames if isinstance(unit, Frame)} == {"token" if name else None}
+        assert end == Frame("", len(body) - 17, "end")
+
+
+def test_a_handwritten_stream_is_still_an_event_stream() -> None:
+    body = b"\xef\xbb\xbf: ping\nid: 7\nretry: 10\n\nstray\nevent: end\n\n"
+    assert frame("sse-text", body) == [Comment("ping"), Frame("", 33, "end")]
+
+
 def test_text_comes_at_once_and_characters_whole() -> None:
     framer = make_framer("text")
     assert framer.feed(b"\xef\xbb\xbf a\n") == [Frame(" a\n", 0)]
@@ -170,7 +186,7 @@ def test_comments_are_not_kept() -> None:
 )
 def test_cuts_never_matter(pieces: list[bytes]) -> None:
     body = b"".join(pieces)
-    for name in ("sse", "ndjson", "json", "json-array"):
+    for name in ("sse", "sse-text", "ndjson", "json", "json-array"):
         assert frame(name, *pieces) == frame(name, body) == frame(name, *one_by_one(body))
 
 

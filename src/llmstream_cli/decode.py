@@ -40,8 +40,8 @@ def choose_framing(default: FramingName, content_type: str, first: bytes) -> Fra
     Where a stream may be one array, only the bytes tell: gateways send either form, whatever was asked for.
     """
     kind = content_type.split(";")[0].strip().lower()
-    if default == "text":
-        return "json" if kind in ("application/json", "text/html") else "text"
+    if default in ("text", "sse-text"):
+        return "json" if kind in ("application/json", "text/html") else default
     start = first.lstrip(_BLANK)[:1]
     if default == "json-array" and start != b"<":
         fields = kind == "text/event-stream" or start in (b":", b"d", b"e", b"i", b"r")
@@ -82,7 +82,7 @@ class StreamDecoder:
         self._content_type = content_type
         self._content = make_content_decoder(content_encoding) if content_encoding else None
         self._limit = limit_bytes
-        by_type = framing == "text" or (bool(content_type) and framing != "json-array")
+        by_type = framing in ("text", "sse-text") or (bool(content_type) and framing != "json-array")
         self._framing = choose_framing(framing, content_type, b"") if by_type else None
         self._framer = make_framer(self._framing, limit_bytes) if self._framing else None
         self._untold = b""

@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 from llmstream_cli.framing.base import Comment, Frame, Framer, FramingFault, Unit
 from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES
 
-FramingName = Literal["sse", "ndjson", "json", "json-array", "text"]
+FramingName = Literal["sse", "sse-text", "ndjson", "json", "json-array", "text"]
 
 __all__ = [
     "DEFAULT_LIMIT_BYTES",
@@ -26,6 +26,10 @@ def make_framer(name: FramingName, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Fr
             from llmstream_cli.framing.sse import SseFramer
 
             return SseFramer(limit_bytes)
+        case "sse-text":
+            from llmstream_cli.framing.sse_text import SseTextFramer
+
+            return SseTextFramer(limit_bytes)
         case "ndjson":
             from llmstream_cli.framing.ndjson import NdjsonFramer
 

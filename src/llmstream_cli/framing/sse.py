@@ -50,13 +50,17 @@ class SseFramer:
             for offset, line in lines:
                 if line:
                     self._line(offset, line, units)
-                elif self._data or self._name:
-                    self._dispatch(units)
                 else:
-                    self._name, self._offset = None, -1
+                    self._blank(offset, units)
         except OversizedLineError as error:
             self._fail(error.offset, units)
         return units
+
+    def _blank(self, offset: int, units: list[Unit]) -> None:  # noqa: ARG002
+        if self._data or self._name:
+            self._dispatch(units)
+        else:
+            self._name, self._offset = None, -1
 
     def _line(self, offset: int, line: bytes, units: list[Unit]) -> None:
         if offset == 0 and line.startswith(_BOM):

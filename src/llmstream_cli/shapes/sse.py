@@ -1,13 +1,17 @@
 """The event stream of an application's own back end: FastAPI, sse-starlette, LangServe, hand-written ones."""
 
 from llmstream_cli.shapes.generic import REASONS, GenericShape
+from llmstream_cli.shapes.stream_table import StreamTable
 
 
 class Sse(GenericShape):
     name = "sse"
-    framing = "sse"
     default_data = "auto"
     finish_reasons = REASONS
+
+    def __init__(self, table: StreamTable | None = None) -> None:
+        super().__init__(table)
+        self.framing = "sse-text" if self.table.data == "text" else "sse"
 
 
 SHAPE = Sse()
