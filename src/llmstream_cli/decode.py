@@ -217,6 +217,8 @@ class StreamDecoder:
             error = StreamError(kind=self._fault.kind, message=self._fault.message)
         elif self._frames.complete:
             status, error = EndStatus.COMPLETE, None
+        elif error is None and status is EndStatus.INCOMPLETE and self._frames.unfinished:
+            error = self._frames.unfinished
         elif error is None and self._unreadable and not self._is_stream:
             error = self._not_a_stream(self._unreadable)
         return StreamEnd(

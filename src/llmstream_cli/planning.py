@@ -1,7 +1,7 @@
 """From settings and a question to a `Plan`: which server, which shape, which prompt, which key."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from llmstream_cli.settings import Settings
     from llmstream_cli.transport import Target
 
+ASKING_SHAPE = "openai-chat"
+"""The shape whose headers are sent while it is not known yet which one the server speaks."""
 DEFAULT_TEMPLATE = "plain"
 _OWN_TEMPLATE_KINDS = {"llamacpp": "llama.cpp", "tgi": "tgi"}
 """Completion shapes whose server can flatten a conversation by itself."""
@@ -29,27 +31,49 @@ Explain = Callable[[str], None]
 
 
 def make_target(settings: "Settings", key: "Key | None") -> "Target":
-    """Where to send to, with the key as a bearer token unless a header of the user's says otherwise."""
+    """Where to send to, with the key and the headers of the shape.
+
+    With the shape ``auto`` those of the first question, who the server is; `make_plan` puts that right.
+    """
     from llmstream_cli.transport import Target
 
     if settings.base_url is None:
         raise ConfigError("There is no base URL.", hint="Give --base-url, or a profile that has one.")
-    headers = dict(settings.headers)
-    secrets: tuple[str, ...] = ()
-    if key is not None:
-        secrets = (key.secret.reveal(),)
-        if not any(name.lower() == "authorization" for name in headers):
-            headers["Authorization"] = f"Bearer {key.secret.reveal()}"
-    return Target(base_url=settings.base_url, headers=headers, secrets=secrets)
+    secrets = (key.secret.reveal(),) if key is not None else ()
+    shape = get_shape(settings.shape if settings.shape in SHAPES else ASKING_SHAPE)
+    return Target(base_url=settings.base_url, headers=_headers(settings, shape, secrets), secrets=secrets)
+
+
+def _headers(settings: "Settings", shape: Shape, secrets: tuple[str, ...]) -> dict[str, str]:
+    """The shape's own headers and the key, unless the user's say otherwise."""
+    given = {name.lower() for name in settings.headers}
+    headers = {name: value for name, value in shape.headers.items() if name.lower() not in given}
+    auth = settings.auth or shape.auth
+    for key in secrets:
+        if auth == "bearer" and "authorization" not in given:
+            headers["Authorization"] = f"Bearer {key}"
+        elif auth != "bearer" and not given & {"authorization", auth}:
+            headers[auth] = key
+    return {**headers, **settings.headers}
 
 
 def make_plan(
-    settings: "Settings", target: "Target", messages: tuple[Message, ...], *, explain: Explain
+    settings: "Settings",
+    target: "Target",
+    messages: tuple[Message, ...],
+    *,
+    explain: Explain,
+    warn: Explain | None = None,
 ) -> Plan:
-    """Decide everything about one request. May ask the server who it is and for its chat template."""
+    """Decide everything about one request. May ask the server who it is and for its chat template.
+
+    `warn` gets what is not done as asked; without it, `explain` does.
+    """
     from llmstream_cli.transport import Timeouts
 
     shape, server = choose_shape(settings, target, explain)
+    if settings.shape == "auto":
+        target = replace(target, headers=_headers(settings, shape, target.secrets))
     sampling = Sampling(
         max_tokens=settings.max_tokens,
         temperature=settings.temperature,
@@ -59,6 +83,8 @@ def make_plan(
     )
     for stop in sampling.stop:
         explain(f"stop sequence {quoted(stop)} ({settings.stop_origin}){_stop_hint(stop)}")
+    for line in _not_taken(settings, shape):
+        (warn or explain)(line)
     prompt: str | None = None
     if shape.needs_prompt(messages):
         prompt, template_stops = flatten(settings, shape, target, messages, explain)
@@ -154,6 +180,19 @@ def _options(settings: "Settings", shape: Shape, server: "ServerInfo | None") ->
     if server is not None and server.kind == "llama.cpp" and shape.name.startswith("openai-"):
         return merge(LLAMACPP_TELLING_OPTIONS, settings.options)
     return settings.options
+
+
+def _not_taken(settings: "Settings", shape: Shape) -> Iterator[str]:
+    """What the API has no place for, and what becomes of it."""
+    if settings.stop and shape.stop_field is None:
+        fate = (
+            "the answer is cut here, by llmstream"
+            if settings.enforce_stop
+            else "with --no-enforce-stop nothing stops there"
+        )
+        yield f"{shape.name} has no stop parameter: {fate}."
+    if settings.seed is not None and not shape.takes_seed:
+        yield f"{shape.name} has no seed parameter: --seed is not sent (-o seed={settings.seed} sends it)."
 
 
 def _stop_hint(stop: str) -> str:

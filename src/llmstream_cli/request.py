@@ -1,6 +1,6 @@
 """What is asked, independent of any server, and the HTTP request that a shape makes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -52,6 +52,12 @@ class HttpRequest:
     body: Mapping[str, Json]
     headers: Mapping[str, str] = field(default_factory=dict)
     method: Literal["GET", "POST"] = "POST"
+
+
+def split_system(messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
+    """The system prompt, for the APIs that have a field of their own for it, and the other messages."""
+    system = "\n\n".join(message.content for message in messages if message.role == "system")
+    return system or None, [message for message in messages if message.role != "system"]
 
 
 def merge(body: Mapping[str, Json], extra: Mapping[str, Json]) -> dict[str, Json]:

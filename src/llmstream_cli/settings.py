@@ -57,6 +57,7 @@ class Settings:
     headers: Mapping[str, str]
     api_key_env: str | None
     api_key_cmd: tuple[str, ...] | None
+    auth: str | None
     reasoning: Literal["show", "hide", "only"] | None
     format: Literal["text", "markdown", "json", "jsonl", "raw"] | None
     plain: bool

@@ -25,6 +25,10 @@ def _shapes() -> tuple[str, ...]:
     return ("auto", *SHAPES)
 
 
+def _auths() -> tuple[str, ...]:
+    return ("bearer", "x-api-key", "x-goog-api-key", "api-key")
+
+
 def _reasoning() -> tuple[str, ...]:
     return ("show", "hide", "only")
 
@@ -186,6 +190,11 @@ _ACCESS = (
         flags=("--api-key-cmd",),
         metavar="CMD",
         help="Command that prints the API key, e.g. 'pass show llm/work'. No shell is involved.",
+    ),
+    Spec(
+        name="auth",
+        kind=Choice(_auths),
+        help="How the key is sent where it is not the shape's own way: bearer, or the header that holds it",
     ),
 )
 

@@ -46,7 +46,11 @@ def ask(flags: Flags, prompt: Prompt = None) -> int:
     with _server(run.settings, output) as settings:
         target = make_target(settings, run.key())
         plan = make_plan(
-            settings, target, conversation(settings, question), explain=explainer(settings, output)
+            settings,
+            target,
+            conversation(settings, question),
+            explain=explainer(settings, output),
+            warn=warner(settings, output),
         )
         if settings.curl:
             from llmstream_cli.cli.curl import curl_command
@@ -70,6 +74,16 @@ def explainer(settings: Settings, output: Output) -> Explain:
             output.stderr.line(f"· {harmless(text)}", "dim")
 
     return explain
+
+
+def warner(settings: Settings, output: Output) -> Explain:
+    """Warnings before the request is sent."""
+
+    def warn(text: str) -> None:
+        if not settings.quiet:
+            output.stderr.line(f"⚠ {harmless(text, one_line=True)}", "warning")
+
+    return warn
 
 
 def run_plan(plan: Plan, settings: Settings, output: Output) -> int:

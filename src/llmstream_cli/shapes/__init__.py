@@ -17,6 +17,8 @@ SHAPES: dict[str, str] = {
     "ollama-chat": "ollama_chat",
     "ollama-generate": "ollama_generate",
     "tgi": "tgi",
+    "anthropic": "anthropic",
+    "openai-responses": "openai_responses",
     "sse": "sse",
     "ndjson": "ndjson",
     "text": "text",
@@ -46,4 +48,6 @@ def shape_for_path(path: str, body: Mapping[str, Json]) -> str | None:
         return "ollama-generate"
     if path.endswith(("/generate_stream", "/generate")) and "inputs" in body:
         return "tgi"
-    return None
+    if path.endswith("/v1/messages"):
+        return "anthropic"
+    return "openai-responses" if path.endswith("/responses") else None

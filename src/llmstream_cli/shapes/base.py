@@ -51,7 +51,12 @@ class FrameDecoder(ABC):
     @property
     def complete(self) -> bool:
         """The server said that every choice asked for is finished."""
-        return self.error is None and len(self.finished) >= self.choices
+        return self.error is None and len(self.finished) >= self.choices and self.unfinished is None
+
+    @property
+    def unfinished(self) -> StreamError | None:
+        """Why the answer is not complete although its finish reason came; None where nothing is missing."""
+        return None
 
     @property
     def settled(self) -> bool:
@@ -117,6 +122,11 @@ class Shape(ABC):
     """Where this endpoint reads the stop list, as a dotted path; None where it has none."""
     max_tokens_field: str | None
     """Where it reads the token cap, as a dotted path; None where it has none."""
+    takes_seed: ClassVar[bool] = True
+    headers: ClassVar[Mapping[str, str]] = {}
+    """Sent with every request, unless the user sets the same header."""
+    auth: ClassVar[str] = "bearer"
+    """How a key is sent: ``bearer``, or the name of the header that holds it."""
     needs_model: ClassVar[bool] = False
     """Whether a request without a model name is an error to every server of this shape."""
 
@@ -236,12 +246,19 @@ def html_title(text: str) -> str:
 def _error_object(
     error: Mapping[str, Json], *, fallback: Mapping[str, Json], http_status: int | None
 ) -> StreamError:
-    kind = as_text(error.get("type")) or as_text(fallback.get("error_type")) or DEFAULT_ERROR_KIND
+    kind = as_text(error.get("type")) or as_text(fallback.get("error_type"))
     code = error.get("code")
+    if code is None:
+        # Anthropic's finer word.
+        code = as_object(error.get("details")).get("error_code")
     status = as_int(error.get("http_status_code")) or http_status
     message = as_text(error.get("message")) or as_text(fallback.get("message")) or json.dumps(dict(error))
     return StreamError(
-        kind=kind, message=message, code=code if isinstance(code, str | int) else None, http_status=status
+        # In a flat object, "error" is what the object is, not what went wrong.
+        kind=DEFAULT_ERROR_KIND if kind in (None, "error") else kind,
+        message=message,
+        code=code if isinstance(code, str | int) else None,
+        http_status=status,
     )
 
 
