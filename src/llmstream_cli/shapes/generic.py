@@ -60,6 +60,8 @@ _ASIDES = _KEEP_ALIVES | {
     "tool_result",
 }
 """Values of ``type`` or ``event`` in an object whose texts are not the answer."""
+UNNAMED = "message"
+"""What the standard calls an event without a name."""
 _NO_JSON = object()
 
 Language = Literal["auto", "json", "text"]
@@ -69,6 +71,7 @@ class GenericShape(Shape):
     takes = "messages"
     default_data: ClassVar[Language]
     default_done: ClassVar[tuple[str, ...]] = DONE
+    has_events: ClassVar[bool] = False
 
     def __init__(self, table: StreamTable | None = None) -> None:
         self.table = table or StreamTable()
@@ -79,6 +82,8 @@ class GenericShape(Shape):
         self.terminal_marker = " or ".join(self.table.done or ()) or 'an end mark ("done" in the profile)'
 
     def configured(self, table: Mapping[str, Json]) -> Shape:
+        if "events" in table and not self.has_events:
+            raise ValueError(f"has events, which the shape {self.name} has not")
         return type(self)(StreamTable.from_mapping(table))
 
     def build(self, request: Request) -> HttpRequest:
@@ -133,7 +138,7 @@ class GenericDecoder(FrameDecoder):
             return self._end(self._report(as_object(value), with_text=not self._said))
         if frame.name in _KEEP_ALIVES or not frame.data:
             return [KeepAlive(comment=frame.name or "")]
-        if frame.name is not None and frame.name not in self._table.events:
+        if (frame.name or UNNAMED) not in self._table.events:
             return [UnknownFrame(name=frame.name, data=frame.data)]
         return self._payload(value, frame)
 
@@ -238,6 +243,7 @@ class GenericDecoder(FrameDecoder):
     def _mislabelled(self, frame: Frame) -> list[Event]:
         events: list[Event] = []
         if frame.data.lstrip()[:1] != "{":
+            self._cut = True
             return [UnknownFrame(name=None, data=frame.data, readable=False)]
         for line in filter(str.strip, frame.data.split("\n")):
             if self.done:

@@ -7,6 +7,7 @@ from llmstream_cli.shapes.stream_table import StreamTable
 class Sse(GenericShape):
     name = "sse"
     default_data = "auto"
+    has_events = True
     finish_reasons = REASONS
 
     def __init__(self, table: StreamTable | None = None) -> None:
