@@ -221,7 +221,8 @@ def test_every_place_is_configurable() -> None:
     body = (
         data('{"out": [{"piece": "not this event"}]}')
         + 'event: update\ndata: {"out": [{"piece": "a"}], "text": "not this", "error": "nor this"}\n\n'
-        + 'event: update\ndata: {"stats": {"tokens": {"input_tokens": 3, "output_tokens": 5}}, "why": "eos"}\n\n'
+        + 'event: update\ndata: {"stats": {"tokens": {"input_tokens": 3, "output_tokens": 5}}}\n\n'
+        + 'event: update\ndata: {"why": "eos"}\n\n'
     )
     found = turn("sse", body, table)
     assert said(found) == ("a", COMPLETE, None)
@@ -392,6 +393,11 @@ def test_a_get_asks_in_the_query_string() -> None:
 def test_a_table_that_makes_no_sense(table: Table, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         get_shape("sse").configured(table)
+
+
+def test_only_event_streams_have_events() -> None:
+    with pytest.raises(ValueError, match="the shape ndjson has not"):
+        get_shape("ndjson").configured({"events": "token"})
 
 
 def test_the_shape_of_a_known_server_takes_no_table() -> None:
