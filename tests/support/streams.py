@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,9 +35,17 @@ class Stream:
             pass
         return found
 
-    def close(self) -> None:
-        self.file.close()
+    def stop_reading(self) -> None:
+        """As ``head`` does when it has seen enough."""
         os.close(self._reader)
+        self._reader = -1
+
+    def close(self) -> None:
+        # What could not be written to a reader that is gone cannot be flushed either.
+        with suppress(OSError):
+            self.file.close()
+        if self._reader >= 0:
+            os.close(self._reader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

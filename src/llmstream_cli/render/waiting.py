@@ -1,6 +1,6 @@
 """The waiting line: what is going on before the first token, on stderr, only on a terminal."""
 
-import shutil
+import os
 import sys
 import threading
 import time
@@ -14,6 +14,7 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_FRAMES = "|/-\\"
 _FIRST_S = 0.3
 _EVERY_S = 0.1
+_USUAL_COLUMNS = 80
 
 
 class WaitingLine:
@@ -89,8 +90,7 @@ class WaitingLine:
                     return
                 self._painted = True
                 # A line that wraps could not be erased.
-                width = shutil.get_terminal_size().columns - 3
-                self._paint(f"{self._frames[tick % len(self._frames)]} {self._words()[:width]}")
+                self._paint(f"{self._frames[tick % len(self._frames)]} {self._words()}"[: _columns() - 1])
 
     def _words(self) -> str:
         alive = f", {self._keep_alives} keep-alives" if self._keep_alives else ""
@@ -104,3 +104,10 @@ class WaitingLine:
             sys.stderr.flush()
         except (OSError, ValueError):
             pass
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
