@@ -29,6 +29,8 @@ from llmstream_cli.shapes.base import FrameDecoder, html_title
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 """A byte order mark (or a part of it) and white space."""
 _TELLING_BYTES = 1024
+_BEGUN = re.compile(r'\{|[0-9a-z]:["\[{]')
+"""How an event begins, JSON or a line of the older stream of the Vercel AI SDK."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -188,7 +190,7 @@ class StreamDecoder:
 
     def _unread(self, event: UnknownFrame) -> UnknownFrame:
         """Nearly every stream that breaks off does so inside an event: that is no unreadable stream."""
-        if self._closed and event.data.startswith("{"):
+        if self._closed and _BEGUN.match(event.data):
             return replace(event, cut=True)
         self._unreadable = self._unreadable or event
         return event

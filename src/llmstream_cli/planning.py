@@ -184,13 +184,18 @@ def _options(settings: "Settings", shape: Shape, server: "ServerInfo | None") ->
 
 def _not_taken(settings: "Settings", shape: Shape) -> Iterator[str]:
     """What the API has no place for, and what becomes of it."""
+    fate = (
+        "the answer is cut here, by llmstream"
+        if settings.enforce_stop
+        else "with --no-enforce-stop nothing stops there"
+    )
     if settings.stop and shape.stop_field is None:
-        fate = (
-            "the answer is cut here, by llmstream"
-            if settings.enforce_stop
-            else "with --no-enforce-stop nothing stops there"
-        )
         yield f"{shape.name} has no stop parameter: {fate}."
+    if shape.stop_limit is not None and len(settings.stop) > shape.stop_limit:
+        unsent = ", ".join(map(quoted, settings.stop[shape.stop_limit :]))
+        yield f"{shape.name} takes {shape.stop_limit} stop sequences, {unsent} is not sent: {fate}."
+    if settings.max_tokens is not None and shape.max_tokens_field is None:
+        yield f"{shape.name} has no token cap: -n {settings.max_tokens} is not sent (-o KEY=VALUE sends it)."
     if settings.seed is not None and not shape.takes_seed:
         yield f"{shape.name} has no seed parameter: --seed is not sent (-o seed={settings.seed} sends it)."
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from llmstream_cli.events import Json
+from llmstream_cli.fields import objects
 from llmstream_cli.shapes.base import FrameDecoder, Shape
 
 SHAPES: dict[str, str] = {
@@ -19,6 +20,9 @@ SHAPES: dict[str, str] = {
     "tgi": "tgi",
     "anthropic": "anthropic",
     "openai-responses": "openai_responses",
+    "gemini": "gemini",
+    "sglang": "sglang",
+    "vercel-ai": "vercel_ai",
     "sse": "sse",
     "ndjson": "ndjson",
     "text": "text",
@@ -43,11 +47,17 @@ def shape_for_path(path: str, body: Mapping[str, Json]) -> str | None:
     if path.endswith("/completions"):
         return "openai-completions"
     if path.endswith("/api/chat"):
-        return "ollama-chat"
+        return (
+            "vercel-ai" if any("parts" in item for item in objects(body.get("messages"))) else "ollama-chat"
+        )
     if path.endswith("/api/generate"):
         return "ollama-generate"
     if path.endswith(("/generate_stream", "/generate")) and "inputs" in body:
         return "tgi"
+    if path.endswith("/generate") and ("text" in body or "input_ids" in body):
+        return "sglang"
+    if path.endswith((":streamGenerateContent", ":generateContent")):
+        return "gemini"
     if path.endswith("/v1/messages"):
         return "anthropic"
     return "openai-responses" if path.endswith("/responses") else None

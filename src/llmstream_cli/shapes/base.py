@@ -120,6 +120,8 @@ class Shape(ABC):
     terminal_marker: str | None = None
     stop_field: str | None
     """Where this endpoint reads the stop list, as a dotted path; None where it has none."""
+    stop_limit: ClassVar[int | None] = None
+    """How many stop strings it takes at most, where it refuses more."""
     max_tokens_field: str | None
     """Where it reads the token cap, as a dotted path; None where it has none."""
     takes_seed: ClassVar[bool] = True
@@ -246,7 +248,8 @@ def html_title(text: str) -> str:
 def _error_object(
     error: Mapping[str, Json], *, fallback: Mapping[str, Json], http_status: int | None
 ) -> StreamError:
-    kind = as_text(error.get("type")) or as_text(fallback.get("error_type"))
+    # "status" is Google's word: RESOURCE_EXHAUSTED ...
+    kind = as_text(error.get("type")) or as_text(error.get("status")) or as_text(fallback.get("error_type"))
     code = error.get("code")
     if code is None:
         # Anthropic's finer word.
