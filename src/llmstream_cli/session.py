@@ -63,7 +63,11 @@ class Plan:
 
     def http_request(self) -> HttpRequest:
         built = self.shape.build(self.request)
-        return replace(built, path=self.path) if self.path else built
+        if not self.path:
+            return built
+        # What a shape says in the query string (Gemini's form of stream, a question asked by GET) stays.
+        _, mark, query = built.path.partition("?")
+        return replace(built, path=f"{self.path}{'&' if '?' in self.path else mark}{query}")
 
 
 @dataclass(slots=True, kw_only=True)

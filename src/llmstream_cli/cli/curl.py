@@ -12,9 +12,12 @@ def curl_command(plan: Plan) -> str:
     """For a POSIX shell; what by its name or value is a secret is masked."""
     request = plan.http_request()
     url = redact_url(join_url(plan.target.base_url, request.path))
-    headers = {"Content-Type": "application/json", **plan.target.headers, **request.headers}
+    has_body = request.method != "GET"
+    content_type = {"Content-Type": "application/json"} if has_body else {}
+    headers = {**content_type, **plan.target.headers, **request.headers}
     lines = [f"curl -N {shlex.quote(url)}"]
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in mask_headers(headers.items())]
-    lines.append(f"-d {shlex.quote(json.dumps(request.body, ensure_ascii=False))}")
+    if has_body:
+        lines.append(f"-d {shlex.quote(json.dumps(request.body, ensure_ascii=False))}")
     masked: list[str] = mask_secrets(lines, plan.target.secrets)
     return " \\\n  ".join(masked)

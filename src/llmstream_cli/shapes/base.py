@@ -124,7 +124,7 @@ class Shape(ABC):
     """How many stop strings it takes at most, where it refuses more."""
     max_tokens_field: str | None
     """Where it reads the token cap, as a dotted path; None where it has none."""
-    takes_seed: ClassVar[bool] = True
+    takes_seed: bool = True
     headers: ClassVar[Mapping[str, str]] = {}
     """Sent with every request, unless the user sets the same header."""
     auth: ClassVar[str] = "bearer"

@@ -79,6 +79,7 @@ class GenericShape(Shape):
         self.path = self.table.path
         self.stop_field = find_place(self.table.body, "stop")
         self.max_tokens_field = find_place(self.table.body, "max_tokens")
+        self.takes_seed = find_place(self.table.body, "seed") is not None
         self.terminal_marker = " or ".join(self.table.done or ()) or 'an end mark ("done" in the profile)'
 
     def configured(self, table: Mapping[str, Json]) -> Shape:
