@@ -67,7 +67,8 @@ class Plan:
             return built
         # What a shape says in the query string (Gemini's form of stream, a question asked by GET) stays.
         _, mark, query = built.path.partition("?")
-        return replace(built, path=f"{self.path}{'&' if '?' in self.path else mark}{query}")
+        joint = "&" if mark and "?" in self.path else mark
+        return replace(built, path=f"{self.path}{joint}{query}")
 
 
 @dataclass(slots=True, kw_only=True)
