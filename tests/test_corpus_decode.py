@@ -3,12 +3,7 @@
 What a case expects of the connection, the terminal or the exit code is checked where those are.
 """
 
-import json
-import zlib
-from collections.abc import Callable, Iterator
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,66 +13,19 @@ from llmstream_cli.shapes import get_shape
 from llmstream_cli.stops import StopEnforcer
 from llmstream_cli.turn import Turn
 from tests.support.captures import fold, one_by_one
+from tests.support.corpus import FINISHED_ALL_THE_SAME, Case, body_of, own_reads
+from tests.support.corpus import cases as all_cases
 
-CORPUS = Path(__file__).parent / "corpus" / "wire-cases.jsonl"
 DECODED_HERE = ("openai-chat-sse", "generic-sse", "ollama-ndjson")
 SHAPE_OF_PATH = {
     "/v1/chat/completions": "openai-chat",
     "/api/chat": "ollama-chat",
     "/api/generate": "ollama-generate",
 }
-FINISHED_ALL_THE_SAME = {
-    "budget-spent-on-thinking": "the server said finished (length): a warning, no failure",
-    "finish-stop-but-nothing-generated": "the server said finished (stop): a warning, no failure",
-}
-"""Cases that want a failure status; the exit code for an answer that the server calls finished is 0."""
-
-Case = dict[str, Any]
 
 
-@cache
 def cases() -> dict[str, Case]:
-    found = [json.loads(line) for line in CORPUS.read_bytes().split(b"\n") if line]
-    return {case["id"]: case for case in found if case["shape"] in DECODED_HERE}
-
-
-def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
-
-
-END = chunk({}, "stop") + b"data: [DONE]\n\n"
-
-
-def zipped() -> bytes:
-    compress = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    first = compress.compress(chunk({"content": "zip"})) + compress.flush(zlib.Z_SYNC_FLUSH)
-    return first + compress.compress(chunk({"content": "ped"}) + END) + compress.flush()
-
-
-RECIPES: dict[str, Callable[[], bytes]] = {
-    "single-line-over-64k": lambda: chunk({"content": "x" * 300_000}) + END,
-    "gzip-bytes-reach-the-parser": zipped,
-    "one-byte-fragments-quadratic": lambda: chunk({"content": "y" * 1_000_000}) + END,
-    "blank-line-never-comes": lambda: (b"data: " + b"z" * 1000 + b"\n") * 17_000,
-}
-PIECE_BYTES = {
-    "single-line-over-64k": 16_384,
-    "gzip-bytes-reach-the-parser": 7,
-    "one-byte-fragments-quadratic": 64,
-    "blank-line-never-comes": 1007,
-}
-
-
-def body_of(case: Case) -> bytes:
-    recipe = RECIPES.get(case["id"])
-    return recipe() if recipe else case["repro"]["raw"].encode(case["repro"]["raw_encoding"])
-
-
-def own_reads(case: Case, body: bytes) -> Iterator[bytes]:
-    size = PIECE_BYTES.get(case["id"])
-    cuts = range(size, len(body), size) if size else case["repro"]["splits"]
-    yield from (body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True))
+    return {name: case for name, case in all_cases().items() if case["shape"] in DECODED_HERE}
 
 
 def run(case: Case, reads: Iterator[bytes] | list[bytes]) -> list[Event]:

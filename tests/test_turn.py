@@ -151,4 +151,4 @@ def test_facts_about_the_answer_are_kept() -> None:
     said = builder.turn()
     assert (said.start, said.timings, said.detail) == (start, timings, {"a": 1, "b": 2})
     assert builder.prefill == progress
-    assert (said.events, said.keep_alives, said.unreadable) == (8, 1, 1)
+    assert (said.events, said.keep_alives, said.unreadable) == (6, 1, 1)

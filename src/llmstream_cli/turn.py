@@ -64,6 +64,7 @@ class Turn:
     timings: ServerTimings
     detail: dict[str, Json]
     events: int
+    """Events that say something of the answer: text, finish, usage ...; neither its name nor keep-alives."""
     keep_alives: int
     unreadable: int
 
@@ -112,6 +113,10 @@ class TurnBuilder:
                 self._choice(event.choice).logprobs.append(event.data)
             case Finish():
                 self._choice(event.choice).finish = event
+            case StreamStart():
+                # The answer's name is no part of the answer: it is not counted.
+                self._start = event
+                return
             case StreamEnd():
                 self._end = event
                 return
@@ -121,7 +126,7 @@ class TurnBuilder:
 
     def _about_the_answer(
         self,
-        event: UsageReport | TimingsReport | ServerDetail | StreamStart | PrefillProgress | UnknownFrame,
+        event: UsageReport | TimingsReport | ServerDetail | PrefillProgress | UnknownFrame,
     ) -> None:
         match event:
             case UsageReport():
@@ -130,8 +135,6 @@ class TurnBuilder:
                 self._timings = event.timings
             case ServerDetail():
                 self._detail.update(event.data)
-            case StreamStart():
-                self._start = event
             case PrefillProgress():
                 self.prefill = event
             case UnknownFrame():
