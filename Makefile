@@ -36,7 +36,7 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 
 $(TEST_READY): pyproject.toml | $(BIN)/python
 	@echo "Installing llmstream with everything that the tests need (once) ..."
-	@$(PIP_INSTALL) '.[dev,local]'
+	@$(PIP_INSTALL) '.[dev,local,examples]'
 	@touch $(DEMO_READY) $@
 
 $(BIN)/python:

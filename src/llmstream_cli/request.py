@@ -1,8 +1,10 @@
 """What is asked, independent of any server, and the HTTP request that a shape makes of it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import urlencode
 
 from llmstream_cli.events import Json
 
@@ -46,12 +48,33 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """``path`` is relative to the base URL's root, e.g. ``/v1/chat/completions``; ``body`` is JSON."""
+    """``path`` is relative to the base URL's root, e.g. ``/v1/chat/completions``; ``body`` is JSON.
+
+    A GET has no body: the fields of ``body`` go into the query string.
+    """
 
     path: str
     body: Mapping[str, Json]
     headers: Mapping[str, str] = field(default_factory=dict)
     method: Literal["GET", "POST"] = "POST"
+
+    @property
+    def query_fields(self) -> list[tuple[str, str]]:
+        """What a GET says in its query string: name and text."""
+        if self.method != "GET":
+            return []
+        return [(name, _query_text(value)) for name, value in self.body.items()]
+
+    @property
+    def target(self) -> str:
+        """``path`` with the query string."""
+        fields = self.query_fields
+        joint = "&" if "?" in self.path else "?"
+        return f"{self.path}{joint}{urlencode(fields)}" if fields else self.path
+
+
+def _query_text(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str | None, list[Message]]:

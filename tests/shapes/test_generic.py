@@ -372,9 +372,9 @@ def test_the_system_text_stands_in_the_messages_where_it_has_no_place_of_its_own
 def test_a_get_asks_in_the_query_string() -> None:
     table = {"path": "/ask?v=2", "method": "GET", "body": {"q": "{prompt}", "n": "{max_tokens}"}}
     request = Request(messages=(Message(role="user", content="a&b ü"),), sampling=Sampling(max_tokens=3))
-    assert built("text", table, request) == HttpRequest(
-        path="/ask?v=2&q=a%26b+%C3%BC&n=3", body={}, method="GET"
-    )
+    asked = built("text", table, request)
+    assert asked == HttpRequest(path="/ask?v=2", body={"q": "a&b ü", "n": 3}, method="GET")
+    assert asked.target == "/ask?v=2&q=a%26b+%C3%BC&n=3"
 
 
 @pytest.mark.parametrize(

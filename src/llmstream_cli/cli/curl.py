@@ -15,8 +15,9 @@ def curl_command(plan: Plan) -> str:
     has_body = request.method != "GET"
     content_type = {"Content-Type": "application/json"} if has_body else {}
     headers = {**content_type, **plan.target.headers, **request.headers}
-    lines = [f"curl -N {shlex.quote(url)}"]
+    lines = [f"curl -N {'-G ' if request.query_fields else ''}{shlex.quote(url)}"]
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in mask_headers(headers.items())]
+    lines += [f"--data-urlencode {shlex.quote(f'{key}={text}')}" for key, text in request.query_fields]
     if has_body:
         lines.append(f"-d {shlex.quote(json.dumps(request.body, ensure_ascii=False))}")
     masked: list[str] = mask_secrets(lines, plan.target.secrets)

@@ -27,7 +27,7 @@ class Plan:
         built = self.shape.build(self.request)
         if not self.path:
             return built
-        # What a shape says in the query string (Gemini's form of stream, a question asked by GET) stays.
+        # What a shape says in the query string (Gemini's form of stream) stays.
         _, mark, query = built.path.partition("?")
         joint = "&" if mark and "?" in self.path else mark
         return replace(built, path=f"{self.path}{joint}{query}")

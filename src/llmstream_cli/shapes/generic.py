@@ -8,7 +8,6 @@ transport saw the whole body.
 import json
 from collections.abc import Mapping
 from typing import ClassVar, Literal
-from urllib.parse import urlencode
 
 from llmstream_cli.events import (
     Event,
@@ -20,7 +19,7 @@ from llmstream_cli.events import (
     Usage,
     UsageReport,
 )
-from llmstream_cli.fields import as_int, as_object, as_text, compact, look_up
+from llmstream_cli.fields import as_int, as_object, as_text, look_up
 from llmstream_cli.framing import Frame
 from llmstream_cli.request import HttpRequest, Request, merge
 from llmstream_cli.shapes.base import FrameDecoder, Shape, bare_error, error_from, text_events
@@ -88,20 +87,11 @@ class GenericShape(Shape):
         return type(self)(StreamTable.from_mapping(table))
 
     def build(self, request: Request) -> HttpRequest:
-        """The filled template; a GET carries its fields in the query string."""
         body = merge(fill_template(self.table.body, request), request.options)
-        if self.table.method == "POST":
-            return HttpRequest(path=self.path, body=body)
-        query = urlencode({key: _query_text(value) for key, value in body.items()})
-        joint = "&" if "?" in self.path else "?"
-        return HttpRequest(path=f"{self.path}{joint}{query}", body={}, method="GET")
+        return HttpRequest(path=self.path, body=body, method=self.table.method)
 
     def decoder(self, body: Mapping[str, Json]) -> FrameDecoder:  # noqa: ARG002
         return GenericDecoder(self.table, self.marks, self.table.data or self.default_data)
-
-
-def _query_text(value: Json) -> str:
-    return value if isinstance(value, str) else compact(value)
 
 
 class GenericDecoder(FrameDecoder):

@@ -31,7 +31,9 @@ def open_stream(
     """
     body = None if request.method == "GET" else request.body
     try:
-        call = make_call(target, method=request.method, path=request.path, headers=request.headers, body=body)
+        call = make_call(
+            target, method=request.method, path=request.target, headers=request.headers, body=body
+        )
     except ValueError as error:
         raise ConfigError(f"the base URL makes no sense: {error}") from None
     exchange = _open(call, timeouts, retries, on_wait)
