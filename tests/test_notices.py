@@ -108,9 +108,11 @@ def test_broken_off_inside_a_tool_call() -> None:
     )
 
 
-def test_a_failure_before_the_stream_is_told_as_an_error_and_not_twice() -> None:
+def test_a_connection_that_closes_before_the_stream() -> None:
     failure = StreamBrokenError("the server closed the connection without answering", url=URL)
-    assert said(make_outcome(status=EndStatus.INCOMPLETE, error=CLOSED, failure=failure)) == {}
+    assert said(make_outcome(status=EndStatus.INCOMPLETE, error=CLOSED, failure=failure)) == {
+        "incomplete": "Incomplete: the connection closed without a single event. No text came."
+    }
 
 
 @pytest.mark.parametrize("status", [EndStatus.ERROR, EndStatus.TIMEOUT, EndStatus.CANCELLED])

@@ -48,7 +48,7 @@ def quoted(text: str) -> str:
 
 def _incomplete(outcome: Outcome) -> Iterator[Notice]:
     turn = outcome.turn
-    if outcome.failure is not None or outcome.status is not EndStatus.INCOMPLETE:
+    if outcome.status is not EndStatus.INCOMPLETE:
         return
     cut_calls = [call.name or "?" for call in turn.first.tool_calls if not call.valid]
     inside = f" It broke off inside the tool call {cut_calls[-1]}." if cut_calls else ""

@@ -264,8 +264,9 @@ def test_a_recorded_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_answer(
     monkeypatch: pytest.MonkeyPatch, failure: TransportError, reported: str, lines: list[str]
 ) -> None:
+    broken = isinstance(failure, StreamBrokenError)
     outcome = make_outcome(
-        status=EndStatus.ERROR,
+        status=EndStatus.INCOMPLETE if broken else EndStatus.ERROR,
         error=StreamError(kind="x", message=reported),
         failure=failure,
         timing=Timing(total_s=0.25),

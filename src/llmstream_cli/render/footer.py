@@ -39,7 +39,9 @@ def print_ending(
     if outcome.reader_gone:
         return
     for notice in notices(outcome):
-        if _shown(notice, warnings=warnings, verbose=verbose):
+        # A failure has a line of its own, with the URL and what to try.
+        told = notice.code == "incomplete" and outcome.failure is not None
+        if not told and _shown(notice, warnings=warnings, verbose=verbose):
             symbol = "✗" if notice.code == "incomplete" else "⚠"
             style: Style = "error" if notice.code == "incomplete" else "warning"
             stderr.line(f"{symbol} {_shown_text(notice.message)}", style)

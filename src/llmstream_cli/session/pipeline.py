@@ -1,7 +1,7 @@
 """The pipeline of one answer, live or recorded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from llmstream_cli.decode import StreamDecoder
 from llmstream_cli.errors import LlmstreamError
@@ -13,6 +13,7 @@ from llmstream_cli.events import (
     KeepAlive,
     ReasoningDelta,
     RefusalDelta,
+    StreamEnd,
     StreamError,
     TextDelta,
     ToolCallDelta,
@@ -65,11 +66,18 @@ class TurnRun:
     def close(
         self, at_s: float, status: EndStatus = EndStatus.INCOMPLETE, error: StreamError | None = None
     ) -> Turn:
-        if self.enforcer is not None and (self.enforcer.matched or self.enforcer.overrun):
-            status, error = EndStatus.COMPLETE, None
-        self._pass(at_s, self.decoder.close(status, error))
+        """The body has ended. A stop string that was completed counts as the end of the answer."""
+        *events, end = self.decoder.close(status, error)
+        self._pass(at_s, events)
+        if isinstance(end, StreamEnd) and end.status is not EndStatus.ERROR and self._stopped:
+            end = replace(end, status=EndStatus.COMPLETE, error=None)
+        self._pass(at_s, [end])
         self.timeline.end(at_s if self.over_s is None else self.over_s)
         return self.builder.turn()
+
+    @property
+    def _stopped(self) -> bool:
+        return self.enforcer is not None and (self.enforcer.matched or self.enforcer.overrun)
 
     def _pass(self, at_s: float, events: list[Event]) -> bool:
         if self.enforcer is not None and events:
