@@ -1,59 +1,15 @@
-"""The command tree, and the one place where errors become words and exit codes."""
+"""Run the command line: the one place where errors become words and exit codes."""
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
-from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from llmstream_cli import __version__
-from llmstream_cli.cli.ask import ask
-from llmstream_cli.cli.config import config_app
-from llmstream_cli.cli.models import models
-from llmstream_cli.cli.options import StrictCommand
-from llmstream_cli.cli.profiles import profiles_app
-from llmstream_cli.cli.replay import replay
-from llmstream_cli.cli.servers import servers
+from llmstream_cli.cli.tree import build_app
 from llmstream_cli.errors import ExitCode, LlmstreamError
-
-DEFAULT_COMMAND = "ask"
-COMMANDS: dict[str, Callable[..., int]] = {"ask": ask, "replay": replay, "models": models, "servers": servers}
-HELP_NAMES = {"help_option_names": ["-h", "--help"]}
-
-
-class DefaultCommandGroup(TyperGroup):
-    """``llmstream "prompt"`` is ``llmstream ask "prompt"``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        if args and args[0] not in self.commands and args[0] not in own:
-            args = [DEFAULT_COMMAND, *args]
-        elif not args and not _stdin_is_terminal():
-            args = [DEFAULT_COMMAND]
-        return super().parse_args(ctx, args)
-
-
-def build_app() -> typer.Typer:
-    app = typer.Typer(
-        name="llmstream",
-        cls=DefaultCommandGroup,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=HELP_NAMES,
-        help="Talk to any LLM server, see the answer live, and know how it ended.",
-        epilog='llmstream "why is the sky blue?" is short for llmstream ask "why is the sky blue?"',
-    )
-    app.callback()(_root)
-    for name, command in COMMANDS.items():
-        app.command(name, cls=StrictCommand, context_settings=HELP_NAMES)(command)
-    app.add_typer(profiles_app, name="profiles")
-    app.add_typer(config_app, name="config")
-    return app
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -126,22 +82,3 @@ def _tell(line: str) -> None:
     from llmstream_cli.render.console import StandardError
 
     StandardError().line(line)
-
-
-def _stdin_is_terminal() -> bool:
-    return sys.stdin is None or sys.stdin.isatty()
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"llmstream {__version__}")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("-V", "--version", help="Print the version.", callback=_show_version, is_eager=True),
-    ] = False,
-) -> None:
-    pass
