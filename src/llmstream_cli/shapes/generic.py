@@ -68,6 +68,9 @@ Language = Literal["auto", "json", "text"]
 
 class GenericShape(Shape):
     takes = "messages"
+    completeness = "an end mark or a finish reason; the end of the body only where the profile says so"
+    finish_reasons: ClassVar[Mapping[str, FinishReason]] = REASONS
+    usage_field: ClassVar[str | None] = "usage, configurable"
     default_data: ClassVar[Language]
     default_done: ClassVar[tuple[str, ...]] = DONE
     has_events: ClassVar[bool] = False
@@ -79,7 +82,9 @@ class GenericShape(Shape):
         self.stop_field = find_place(self.table.body, "stop")
         self.max_tokens_field = find_place(self.table.body, "max_tokens")
         self.takes_seed = find_place(self.table.body, "seed") is not None
-        self.terminal_marker = " or ".join(self.table.done or ()) or 'an end mark ("done" in the profile)'
+        if not self.marks.body:
+            configured = " or ".join(self.table.done or ())
+            self.terminal_marker = configured or 'an end mark ("done" in the profile)'
 
     def configured(self, table: Mapping[str, Json]) -> Shape:
         if "events" in table and not self.has_events:

@@ -26,7 +26,6 @@ from llmstream_cli.shapes.llamacpp_wire import context_full, read_progress, read
 from llmstream_cli.shapes.prompts import count_prompts
 
 _REASONS = {
-    None: FinishReason.STOP,
     "eos": FinishReason.EOS,
     "word": FinishReason.STOP_SEQUENCE,
     "limit": FinishReason.LENGTH,
@@ -44,6 +43,11 @@ class LlamaCpp(Shape):
     takes = "prompt"
     stop_field = "stop"
     max_tokens_field = "n_predict"
+    also_at = ("/completions",)
+    speakers = "llama.cpp `llama-server`"
+    completeness = '`"stop": true` for every answer; the connection closes after it, there is no marker'
+    finish_reasons = _REASONS
+    usage_field = "tokens_evaluated, tokens_predicted"
 
     def build(self, request: Request) -> HttpRequest:
         """``model`` chooses one where the server is a router; a server with one model ignores it."""
@@ -139,7 +143,7 @@ class _CompletionDecoder(FrameDecoder):
         events += self.start(model=answer.get("model"))
         events.append(ServerDetail(data={key: answer[key] for key in answer if key not in _NO_DETAIL}))
         stop_type = read_stop_type(answer)
-        reason = _REASONS.get(stop_type, FinishReason.OTHER)
+        reason = FinishReason.STOP if stop_type is None else _REASONS.get(stop_type, FinishReason.OTHER)
         if reason is FinishReason.LENGTH and context_full(answer, cap=self._cap):
             reason = FinishReason.CONTEXT
         word = as_text(answer.get("stopping_word"))

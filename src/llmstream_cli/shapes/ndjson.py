@@ -1,13 +1,13 @@
 """Lines of JSON from an application's own back end."""
 
-from llmstream_cli.shapes.generic import REASONS, GenericShape
+from llmstream_cli.shapes.generic import GenericShape
 
 
 class Ndjson(GenericShape):
     name = "ndjson"
     framing = "ndjson"
     default_data = "json"
-    finish_reasons = REASONS
+    speakers = "back ends that stream lines of JSON: FastAPI generators, LlamaIndex workflows"
 
 
 SHAPE = Ndjson()

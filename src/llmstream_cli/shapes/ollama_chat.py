@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from llmstream_cli.events import Event, Json
 from llmstream_cli.request import HttpRequest, Request
 from llmstream_cli.shapes.base import FrameDecoder, Shape, reasoning_events, text_events
-from llmstream_cli.shapes.ollama_wire import OllamaDecoder, build_body
+from llmstream_cli.shapes.ollama_wire import COMPLETENESS, REASONS, OllamaDecoder, build_body
 
 
 class OllamaChat(Shape):
@@ -17,6 +17,10 @@ class OllamaChat(Shape):
     stop_field = "options.stop"
     max_tokens_field = "options.num_predict"
     needs_model = True
+    speakers = "Ollama"
+    completeness = COMPLETENESS
+    finish_reasons = REASONS
+    usage_field = "prompt_eval_count, eval_count"
 
     def build(self, request: Request) -> HttpRequest:
         messages = [{"role": message.role, "content": message.content} for message in request.messages]

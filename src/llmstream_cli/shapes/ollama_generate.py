@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from llmstream_cli.events import Event, Json
 from llmstream_cli.request import HttpRequest, Message, Request, Role
 from llmstream_cli.shapes.base import FrameDecoder, Shape, reasoning_events, text_events
-from llmstream_cli.shapes.ollama_wire import OllamaDecoder, build_body
+from llmstream_cli.shapes.ollama_wire import COMPLETENESS, REASONS, OllamaDecoder, build_body
 
 
 class OllamaGenerate(Shape):
@@ -23,6 +23,10 @@ class OllamaGenerate(Shape):
     stop_field = "options.stop"
     max_tokens_field = "options.num_predict"
     needs_model = True
+    speakers = "Ollama"
+    completeness = COMPLETENESS
+    finish_reasons = REASONS
+    usage_field = "prompt_eval_count, eval_count"
 
     def needs_prompt(self, messages: Sequence[Message]) -> bool:
         return [message.role for message in messages if message.role != "system"] != ["user"]

@@ -26,9 +26,10 @@ from llmstream_cli.framing import Frame
 from llmstream_cli.request import Request, merge, without_none
 from llmstream_cli.shapes.base import FrameDecoder, bare_error, error_from, parse_frame
 
-_REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NANOSECONDS = 1e9
 _COUNTS = ("prompt_eval_count", "eval_count")
+COMPLETENESS = '`"done": true`'
 
 
 def build_body(request: Request, content: Mapping[str, Json]) -> dict[str, Json]:
@@ -113,7 +114,7 @@ class OllamaDecoder(FrameDecoder):
             self.marker_seen = True
         raw = as_text(line.get("done_reason"))
         # Old versions give no reason: "done" alone says that the server ended the answer.
-        reason = FinishReason.STOP if raw is None else _REASONS.get(raw, FinishReason.OTHER)
+        reason = FinishReason.STOP if raw is None else REASONS.get(raw, FinishReason.OTHER)
         events.append(self.finish(reason, raw))
         counts = {key: line[key] for key in _COUNTS if key in line}
         if counts:

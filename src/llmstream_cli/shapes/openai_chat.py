@@ -14,7 +14,7 @@ from llmstream_cli.shapes.base import (
     text_events,
 )
 from llmstream_cli.shapes.openai_body import build_body
-from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder
+from llmstream_cli.shapes.openai_wire import COMPLETENESS, MARKER, REASONS, OpenAIDecoder
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
@@ -26,6 +26,13 @@ class OpenAIChat(Shape):
     terminal_marker = MARKER
     stop_field = "stop"
     max_tokens_field = "max_tokens"
+    speakers = (
+        "OpenAI and compatible hosts (OpenRouter, Groq, DeepSeek, Mistral, Azure, xAI, Together ...); "
+        "llama.cpp, vLLM, SGLang, TGI, Ollama, LM Studio, llama-cpp-python"
+    )
+    completeness = COMPLETENESS
+    finish_reasons = REASONS
+    usage_field = "usage"
 
     def build(self, request: Request) -> HttpRequest:
         messages = [{"role": message.role, "content": message.content} for message in request.messages]

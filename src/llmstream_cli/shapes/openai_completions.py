@@ -8,7 +8,7 @@ from llmstream_cli.request import HttpRequest, Request
 from llmstream_cli.shapes.base import FrameDecoder, Shape, text_events
 from llmstream_cli.shapes.llamacpp_wire import read_stop_type
 from llmstream_cli.shapes.openai_body import build_body
-from llmstream_cli.shapes.openai_wire import MARKER, OpenAIDecoder
+from llmstream_cli.shapes.openai_wire import COMPLETENESS, MARKER, REASONS, OpenAIDecoder
 from llmstream_cli.shapes.prompts import count_prompts
 
 
@@ -19,6 +19,10 @@ class OpenAICompletions(Shape):
     terminal_marker = MARKER
     stop_field = "stop"
     max_tokens_field = "max_tokens"
+    speakers = "llama.cpp, vLLM, SGLang, TGI, Ollama, LM Studio, llama-cpp-python; OpenAI (legacy)"
+    completeness = COMPLETENESS
+    finish_reasons = REASONS
+    usage_field = "usage"
 
     def build(self, request: Request) -> HttpRequest:
         # llama.cpp b11549 passes over response_format here (not in chat) and reads json_schema instead.

@@ -28,8 +28,9 @@ from llmstream_cli.shapes.base import DEFAULT_ERROR_KIND, FrameDecoder, bare_err
 from llmstream_cli.shapes.llamacpp_wire import context_full, read_progress, read_timings
 
 MARKER = "[DONE]"
+COMPLETENESS = "a `finish_reason` for every choice; `[DONE]` alone is no proof"
 
-_REASONS = {
+REASONS = {
     "stop": FinishReason.STOP,
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_CALLS,
@@ -135,7 +136,7 @@ class OpenAIDecoder(FrameDecoder):
                 self._early.add(index)
 
     def _finish(self, choice: Mapping[str, Json], index: int, raw: str, events: list[Event]) -> None:
-        reason, stop_sequence, stop_token = _REASONS.get(raw, FinishReason.OTHER), None, None
+        reason, stop_sequence, stop_token = REASONS.get(raw, FinishReason.OTHER), None, None
         native = self._verbose.get(index, EMPTY)
         if raw in ("stop", "word", "eos"):
             reason, stop_sequence, stop_token = _native_stop(native) or _matched_stop(choice)

@@ -1,6 +1,6 @@
 """The event stream of an application's own back end: FastAPI, sse-starlette, LangServe, hand-written ones."""
 
-from llmstream_cli.shapes.generic import REASONS, GenericShape
+from llmstream_cli.shapes.generic import GenericShape
 from llmstream_cli.shapes.stream_table import StreamTable
 
 
@@ -8,7 +8,7 @@ class Sse(GenericShape):
     name = "sse"
     default_data = "auto"
     has_events = True
-    finish_reasons = REASONS
+    speakers = "FastAPI, sse-starlette, LangServe, LlamaIndex back ends, hand-written ones"
 
     def __init__(self, table: StreamTable | None = None) -> None:
         super().__init__(table)

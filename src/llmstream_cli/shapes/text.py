@@ -1,8 +1,9 @@
 """Plain text from an application's own back end: ``StreamingResponse(..., media_type="text/plain")``."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
-from llmstream_cli.events import Event, Json
+from llmstream_cli.events import Event, FinishReason, Json
 from llmstream_cli.framing import Frame
 from llmstream_cli.shapes.base import FrameDecoder
 from llmstream_cli.shapes.end_marks import END_OF_BODY, EndMarks
@@ -16,6 +17,10 @@ class Text(GenericShape):
     name = "text"
     framing = "text"
     default_data = "text"
+    speakers = "back ends that stream nothing but the text"
+    completeness = "the whole body, in good order, or the end mark that the profile names"
+    finish_reasons: ClassVar[Mapping[str, FinishReason]] = {}
+    usage_field = None
     default_done = (END_OF_BODY,)
 
     def decoder(self, body: Mapping[str, Json]) -> FrameDecoder:  # noqa: ARG002

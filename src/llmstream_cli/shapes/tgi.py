@@ -35,6 +35,11 @@ class Tgi(Shape):
     takes = "prompt"
     stop_field = "parameters.stop"
     max_tokens_field = "parameters.max_new_tokens"
+    also_at = ("/generate",)
+    speakers = "Hugging Face text-generation-inference"
+    completeness = "a `generated_text` that is not null; there is no marker"
+    finish_reasons = _REASONS
+    usage_field = "details.generated_tokens"
 
     def build(self, request: Request) -> HttpRequest:
         """Streaming or not is a matter of the path. ``details`` is what brings a finish reason."""
