@@ -200,11 +200,9 @@ class _ContentDecoder(FrameDecoder):
         has_output = len(events) > before
         if has_output:
             self.finished.discard(index)
-            self._early.discard(index)
         if raw := as_text(candidate.get("finishReason")):
             self._finish(raw, as_text(candidate.get("finishMessage")), index, events)
-            if has_output:
-                self._early.add(index)
+            (self._early.add if has_output else self._early.discard)(index)
 
     def _part(self, part: Mapping[str, Json], index: int) -> list[Event]:
         if "functionCall" in part:
