@@ -131,15 +131,16 @@ def test_ctrl_c_before_headers() -> None:
 
 def test_ctrl_c_inside_a_tool_call() -> None:
     call = {"index": 0, "id": "a", "function": {"name": "write", "arguments": '{"text": "ab'}}
-    choice = {"index": 0, "delta": {"tool_calls": [call], "content": "x"}, "finish_reason": None}
+    choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
     head = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
     with WireServer(Reply(writes=[head], end="hold")) as server:
-        run = Running("--base-url", server.base_url, "--shape", "openai-chat", "hi")
-        run.read_until(b"x")
+        run = Running("--base-url", server.base_url, "--shape", "openai-chat", "--format", "jsonl", "hi")
+        run.read_until(b"tool_call")
         run.interrupt()
         done = run.finish()
     assert done.code == 130
-    assert "write(" in done.err
+    end = json.loads(done.text.splitlines()[-1])
+    assert (end["status"], end["tool_calls"][0]["valid"]) == ("cancelled", False)
     assert "Traceback" not in done.err
 
 
