@@ -56,14 +56,17 @@ class Running:
             env={**os.environ, **(env or {})},
         )
 
+    def first_output(self) -> bytes:
+        return self.read_until(b"")
+
     def read_until(self, text: bytes) -> bytes:
-        """What stdout has said up to and including `text`; fails if it ends without."""
+        """What stdout has said up to and including `text`, at least something; fails if it ends without."""
         assert self.process.stdout is not None
         watchdog = threading.Timer(LIMIT_S, self.process.kill)
         watchdog.start()
         got = b""
         try:
-            while text not in got:
+            while not got or text not in got:
                 piece = os.read(self.process.stdout.fileno(), 65536)
                 assert piece, f"stdout ended after {got!r}"
                 got += piece
