@@ -168,6 +168,8 @@ def test_join_never_doubles_the_version(base: str, path: str, url: str) -> None:
     [
         ("http://user:pw@127.0.0.1:9/v1?key=SECRETKEY", "http://127.0.0.1:9/v1?key=***"),
         ("http://h/v1?a=1&b=2&flag", "http://h/v1?a=***&b=***&flag=***"),
+        ("http://h/m:generate?alt=sse&key=SECRETKEY", "http://h/m:generate?alt=sse&key=***"),
+        ("http://h/x?api-version=2024-10-21&&sig=SECRET", "http://h/x?api-version=2024-10-21&sig=***"),
         ("http://a@b@h/v1#frag", "http://h/v1#frag"),
         ("http://h", "http://h"),
         ("user:pw@h/x", "h/x"),

@@ -11,6 +11,8 @@ _VERSION_SEGMENT = re.compile(r"v\d+[a-z0-9]*", re.IGNORECASE)
 _LOCAL_SUFFIXES = (".local", ".lan", ".internal", ".home.arpa", ".localhost")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
+_HARMLESS_IN_A_QUERY = frozenset({"alt", "api-version"})
+"""Gemini's choice of the form of the stream, Azure's version: without them the URL means something else."""
 _LOOPBACK_FOR_WILDCARD = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -128,7 +130,7 @@ def join_url(base: str, path: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """`url` as it may be shown: no user name or password, query values masked. Never raises.
+    """`url` as it may be shown: no user name or password, query values masked (but harmless ones). Never raises.
 
     >>> redact_url("http://me:pw@host/v1?key=abc")
     'http://host/v1?key=***'
@@ -139,8 +141,13 @@ def redact_url(url: str) -> str:
         scheme, rest = "", head
     authority, slash, path = rest.partition("/")
     query = query.partition("#")[0]
-    masked = "&".join(f"{name}=***" for name in (item.partition("=")[0] for item in query.split("&")) if name)
+    masked = "&".join(map(_masked, filter(None, query.split("&"))))
     return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}{mark}{masked}"
+
+
+def _masked(item: str) -> str:
+    name = item.partition("=")[0]
+    return item if name in _HARMLESS_IN_A_QUERY else f"{name}=***"
 
 
 def origin(url: str) -> str:
