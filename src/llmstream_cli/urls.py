@@ -130,7 +130,7 @@ def join_url(base: str, path: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """`url` as it may be shown: no user name or password, query values masked (but harmless ones). Never raises.
+    """`url` as it may be shown: no user name or password, values of its query masked. Never raises.
 
     >>> redact_url("http://me:pw@host/v1?key=abc")
     'http://host/v1?key=***'
