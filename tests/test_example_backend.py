@@ -96,12 +96,23 @@ def test_a_broken_connection_is_no_end(broken_backend: str, profile: str) -> Non
     assert "Incomplete: the connection closed" in done.err
 
 
-def test_without_the_profile_a_stream_without_an_end_is_incomplete(backend: str) -> None:
-    done = llmstream("--url", backend, "--shape", "sse", "hello")
-    assert done.code == 0, "POST /chat with {message} is the default, and an event done an end"
-    config = {"LLMSTREAM_CONFIG": str(EXAMPLE / "profile.toml")}
-    unmarked = llmstream("-p", "rag", "--url", backend, "hello", env={**config})
-    assert unmarked.code == 0
+def test_the_defaults_read_the_usual_form_too(backend: str) -> None:
+    done = llmstream("--url", backend, "--shape", "sse", QUESTION)
+    assert (done.code, done.text) == (0, f"{PROMPT}\n")
+
+
+def test_without_the_profile_a_stream_without_a_mark_is_incomplete(backend: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.p]\nshape = "sse"\nbase_url = "{backend}"\nstream.path = "/chat/plain"\n')
+    done = llmstream("-p", "p", "hello", env={"LLMSTREAM_CONFIG": str(config)})
+    assert done.code == 8
+    assert "without a finish reason or an end mark" in done.err
+
+
+def test_a_stop_string_is_cut_here(backend: str) -> None:
+    done = ask(backend, "rag", "--stop", "capital")
+    assert (done.code, done.text) == (0, PROMPT[: PROMPT.index("capital")] + "\n")
+    assert "sse has no stop parameter" in done.err
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -70,7 +70,7 @@ class GenericShape(Shape):
     takes = "messages"
     completeness = "an end mark or a finish reason; the end of the body only where the profile says so"
     finish_reasons: ClassVar[Mapping[str, FinishReason]] = REASONS
-    usage_field: ClassVar[str | None] = "usage, configurable"
+    usage_field: ClassVar[str | None] = "usage"
     default_data: ClassVar[Language]
     default_done: ClassVar[tuple[str, ...]] = DONE
     has_events: ClassVar[bool] = False
