@@ -1,6 +1,5 @@
 """Outcomes to test with: made of events, or of a recording through the whole pipeline."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from llmstream_cli.capture import read_capture
@@ -94,8 +93,3 @@ def replayed(name: str, renderer: Renderer | None = None, *, stops: tuple[str, .
 
 def finish(reason: FinishReason, raw: str | None = None, **fields: Any) -> Finish:
     return Finish(reason=reason, raw_reason=raw, **fields)
-
-
-def cap(body: Mapping[str, Any]) -> int:
-    """The token cap of a recorded chat request."""
-    return int(body["max_tokens"])
