@@ -25,7 +25,7 @@ from llmstream_cli.events import (
 )
 from llmstream_cli.request import Message, Request, Sampling
 from llmstream_cli.shapes import get_shape, shape_for_path
-from llmstream_cli.shapes.gemini_arguments import ArgumentsWriter
+from llmstream_cli.shapes.gemini_calls import ArgumentsWriter
 from tests.support.captures import decode, fold
 from tests.support.cuts import end_of, everywhere
 
@@ -480,6 +480,10 @@ def test_two_tool_calls_in_pieces() -> None:
         ("later", True),
     ]
     assert [made.arguments_text for made in turn.first.tool_calls[1:]] == ['{"zone":"UTC"}', "{}"]
+
+
+def test_the_end_of_a_tool_call_that_never_began_is_none() -> None:
+    assert answer(sse(chunk({"functionCall": {}}, finish="STOP")))[:-1] == [STOP]
 
 
 def test_a_tool_call_that_breaks_off_is_not_valid() -> None:

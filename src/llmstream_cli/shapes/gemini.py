@@ -14,7 +14,6 @@ from llmstream_cli.events import (
     Json,
     KeepAlive,
     StreamError,
-    ToolCallDelta,
     UnknownFrame,
     Usage,
     UsageReport,
@@ -32,7 +31,7 @@ from llmstream_cli.shapes.base import (
     refusal_events,
     text_events,
 )
-from llmstream_cli.shapes.gemini_arguments import ArgumentsWriter
+from llmstream_cli.shapes.gemini_calls import FunctionCalls
 
 _FILTERS = (
     "SAFETY",
@@ -139,8 +138,7 @@ class _ContentDecoder(FrameDecoder):
     def __init__(self, body: Mapping[str, Json]) -> None:
         config = as_object(body.get("generationConfig"))
         super().__init__(max(1, as_int(config.get("candidateCount")) or 1))
-        self._calls: dict[int, int] = {}
-        self._writers: dict[int, ArgumentsWriter] = {}
+        self._calls: dict[int, FunctionCalls] = {}
         self._early: set[int] = set()
         self._paused = False
         self._usage: Usage | None = None
@@ -206,49 +204,21 @@ class _ContentDecoder(FrameDecoder):
 
     def _part(self, part: Mapping[str, Json], index: int) -> list[Event]:
         if "functionCall" in part:
-            return self._function_call(as_object(part["functionCall"]), index)
+            calls = self._calls.setdefault(index, FunctionCalls(index))
+            return calls.read(as_object(part["functionCall"]))
         if "text" in part:
             read = reasoning_events if part.get("thought") is True else text_events
             return read(part["text"], index)
         kind = next((key for key in part if key not in _ABOUT_A_PART), None)
         return [UnknownFrame(name=kind, data=compact(part))] if kind else []
 
-    def _function_call(self, call: Mapping[str, Json], index: int) -> list[Event]:
-        """A whole call, or a piece of one (Vertex AI, ``streamFunctionCallArguments``): ``{}`` ends it."""
-        events: list[Event] = []
-        goes_on, pieces = call.get("willContinue") is True, list(objects(call.get("partialArgs")))
-        if "name" in call or "args" in call:
-            events += self._end_call(index)
-            number = self._calls[index] = self._calls.get(index, 0) + 1
-            if goes_on or pieces:
-                self._writers[index] = ArgumentsWriter()
-            events.append(
-                ToolCallDelta(
-                    call=number - 1,
-                    id=as_text(call.get("id")),
-                    name=as_text(call.get("name")) or "",
-                    arguments="" if index in self._writers else compact(call.get("args") or {}),
-                    choice=index,
-                )
-            )
-        if index in self._writers:
-            writer = self._writers[index]
-            events += self._arguments("".join(map(writer.write, pieces)), index)
-            events += [] if goes_on else self._end_call(index)
-        return events
-
-    def _end_call(self, index: int) -> list[Event]:
-        writer = self._writers.pop(index, None)
-        return [] if writer is None else self._arguments(writer.close(), index)
-
-    def _arguments(self, text: str, index: int) -> list[Event]:
-        return [ToolCallDelta(call=self._calls[index] - 1, arguments=text, choice=index)] if text else []
-
     def _finish(self, raw: str, message: str | None, index: int, events: list[Event]) -> None:
-        # The empty call that ends a call in pieces is missing where its last argument is a list.
-        events += self._end_call(index)
+        calls = self._calls.get(index)
+        if calls is not None:
+            # The empty call that ends a call in pieces is missing where its last argument is a list.
+            events += calls.end()
         reason = _REASONS.get(raw, FinishReason.OTHER)
-        if reason is FinishReason.STOP and index in self._calls:
+        if reason is FinishReason.STOP and calls is not None and calls.count:
             reason = FinishReason.TOOL_CALLS
         if reason is FinishReason.CONTENT_FILTER:
             events += refusal_events(message, index)

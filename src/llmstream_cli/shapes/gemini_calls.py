@@ -1,14 +1,55 @@
-"""The arguments of a function call that come by JSON path, written as the JSON text that they spell."""
+"""Gemini's function calls, whole or in pieces: arguments by JSON path, written as the text they spell."""
 
 import json
 import re
 from collections.abc import Mapping
 
-from llmstream_cli.events import Json
-from llmstream_cli.fields import as_text, compact
+from llmstream_cli.events import Event, Json, ToolCallDelta
+from llmstream_cli.fields import as_text, compact, objects
 
 _SEGMENT = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")\]""")
 _Path = list[str | int]
+
+
+class FunctionCalls:
+    """The function calls of one candidate.
+
+    A call comes whole in one part, or in pieces (Vertex AI, ``streamFunctionCallArguments``): first its name,
+    then ``partialArgs`` while ``willContinue`` is true, then an empty call.
+    """
+
+    def __init__(self, choice: int) -> None:
+        self._choice = choice
+        self.count = 0
+        self._writer: ArgumentsWriter | None = None
+
+    def read(self, call: Mapping[str, Json]) -> list[Event]:
+        """The events of one ``functionCall``."""
+        events: list[Event] = []
+        goes_on, pieces = call.get("willContinue") is True, list(objects(call.get("partialArgs")))
+        if "name" in call or "args" in call:
+            events += self.end()
+            self.count += 1
+            self._writer = ArgumentsWriter() if goes_on or pieces else None
+            whole = "" if self._writer else compact(call.get("args") or {})
+            events.append(self._delta(whole, id=as_text(call.get("id")), name=as_text(call.get("name"))))
+        if self._writer is not None:
+            events += self._arguments("".join(map(self._writer.write, pieces)))
+            events += [] if goes_on else self.end()
+        return events
+
+    def end(self) -> list[Event]:
+        """Close the call whose arguments are still coming, if there is one."""
+        writer, self._writer = self._writer, None
+        return [] if writer is None else self._arguments(writer.close())
+
+    def _arguments(self, text: str) -> list[Event]:
+        return [self._delta(text)] if text else []
+
+    def _delta(self, arguments: str, *, id: str | None = None, name: str | None = None) -> ToolCallDelta:
+        return ToolCallDelta(
+            call=self.count - 1, id=id, name=name or "", arguments=arguments, choice=self._choice
+        )
 
 
 class ArgumentsWriter:
