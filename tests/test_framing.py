@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmstream_cli.framing import Comment, Frame, FramingFault, FramingName, Unit, make_framer
-from llmstream_cli.framing.lines import LineSplitter, OversizedLineError
+from llmstream_cli.framing.lines import LineSplitter
 
 PROPERTY = settings(deadline=None, derandomize=True, database=None, max_examples=200)
 LINE_ENDS = st.sampled_from([b"\n", b"\r", b"\r\n"])
@@ -224,6 +224,6 @@ def test_a_long_line_in_tiny_reads_is_joined_once() -> None:
 def test_an_oversized_line_names_where_it_began() -> None:
     splitter = LineSplitter(limit_bytes=10)
     assert list(splitter.feed(b"short\n")) == [(0, b"short")]
-    with pytest.raises(OversizedLineError) as caught:
-        list(splitter.feed(b"much too long"))
-    assert caught.value.offset == 6
+    assert list(splitter.feed(b"fits\nmuch too long\nnext\n")) == [(6, b"fits")]
+    assert splitter.oversized_at == 11
+    assert list(splitter.feed(b"more\n")) == []

@@ -34,6 +34,10 @@ _BEGUN = re.compile(r'\{|[0-9a-z]:["\[{]')
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+_TEXT_EVENTS = (TextDelta, ReasoningDelta, RefusalDelta)
+"""A tuple: a union would be built anew for every event."""
+
+
 def choose_framing(default: FramingName, content_type: str, first: bytes) -> FramingName:
     """How to read a body, from its content type and its first bytes; `default` is the shape's own.
 
@@ -175,7 +179,7 @@ class StreamDecoder:
 
     def _frame(self, frame: Frame, events: list[Event]) -> None:
         for event in self._frames.decode(frame):
-            if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
+            if isinstance(event, _TEXT_EVENTS):
                 # Pure ASCII cannot hold a surrogate, and nearly every delta is.
                 if not event.text.isascii() or self._held:
                     self._join_surrogates(event, events)

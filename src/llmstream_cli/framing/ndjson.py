@@ -1,9 +1,7 @@
 """Newline-delimited JSON: every non-blank line is a frame; a last line without its newline counts."""
 
-from collections.abc import Iterator
-
 from llmstream_cli.framing.base import Frame, FramingFault, Unit
-from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES, LineSplitter, OversizedLineError
+from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES, Line, LineSplitter
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -20,16 +18,13 @@ class NdjsonFramer:
     def close(self) -> list[Unit]:
         return self._run(self._lines.close())
 
-    def _run(self, lines: Iterator[tuple[int, bytes]]) -> list[Unit]:
+    def _run(self, lines: list[Line]) -> list[Unit]:
         units: list[Unit] = []
-        if self._dead:
-            return units
-        try:
-            for offset, line in lines:
-                text = line.removeprefix(_BOM) if offset == 0 else line
-                if text.strip():
-                    units.append(Frame(text.decode("utf-8", "replace"), offset))
-        except OversizedLineError as error:
+        for offset, line in lines:
+            text = line.removeprefix(_BOM) if offset == 0 else line
+            if text.strip():
+                units.append(Frame(text.decode("utf-8", "replace"), offset))
+        if self._lines.oversized_at is not None and not self._dead:
             self._dead = True
-            units.append(FramingFault.oversized(error.offset, self._limit))
+            units.append(FramingFault.oversized(self._lines.oversized_at, self._limit))
         return units

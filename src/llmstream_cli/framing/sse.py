@@ -8,10 +8,9 @@ stream of the Vercel AI SDK): both would be unknown fields, and lost.
 """
 
 import re
-from collections.abc import Iterator
 
 from llmstream_cli.framing.base import Comment, Frame, FramingFault, Unit
-from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES, LineSplitter, OversizedLineError
+from llmstream_cli.framing.lines import DEFAULT_LIMIT_BYTES, Line, LineSplitter
 
 _BOM = b"\xef\xbb\xbf"
 _CODED_LINE = re.compile(rb'[0-9a-z]:["\[{]')
@@ -42,18 +41,20 @@ class SseFramer:
             self._dispatch(units)
         return units
 
-    def _run(self, lines: Iterator[tuple[int, bytes]]) -> list[Unit]:
+    def _run(self, lines: list[Line]) -> list[Unit]:
         units: list[Unit] = []
-        if self._dead:
-            return units
-        try:
-            for offset, line in lines:
-                if line:
-                    self._line(offset, line, units)
-                else:
-                    self._blank(offset, units)
-        except OversizedLineError as error:
-            self._fail(error.offset, units)
+        for offset, line in lines:
+            if self._dead:
+                return units
+            if not line:
+                self._blank(offset, units)
+            elif line.startswith(b"data: ") and not self._data:
+                # Nearly every line of every stream; `_line` would do the same.
+                self._append(offset, line[6:], units)
+            else:
+                self._line(offset, line, units)
+        if self._lines.oversized_at is not None and not self._dead:
+            self._fail(self._lines.oversized_at, units)
         return units
 
     def _blank(self, offset: int, units: list[Unit]) -> None:  # noqa: ARG002
