@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from llmstream_cli.builtin_profiles import LLAMACPP_TELLING_OPTIONS
+from llmstream_cli.builtin_profiles import LLAMACPP_TELLING_OPTIONS, PROFILES
 from llmstream_cli.errors import ConfigError, UsageError
 from llmstream_cli.events import Json
 from llmstream_cli.notices import quoted
 from llmstream_cli.request import Message, Request, Sampling, merge
 from llmstream_cli.session import Plan
 from llmstream_cli.shapes import SHAPES, Shape, get_shape
+from llmstream_cli.urls import origin
 
 if TYPE_CHECKING:
     from llmstream_cli.keys import Key
@@ -113,6 +114,7 @@ def make_plan(
         profile=settings.profile,
         retries=settings.retries,
         enforce_stop=settings.enforce_stop,
+        think_tags=settings.think_tags,
     )
 
 
@@ -122,7 +124,10 @@ def choose_shape(
     """The shape that is set, or with ``auto`` the one that the server itself suggests (and who it is)."""
     name = settings.shape
     info = None
-    if name == "auto":
+    if name == "auto" and (hosted := _hosted_shape(target.base_url)):
+        name = hosted
+        explain(f"a hosted API, known by its address; shape {name}")
+    elif name == "auto":
         from llmstream_cli.servers import identify
 
         info = identify(target)
@@ -130,6 +135,19 @@ def choose_shape(
         known = f"{info.kind} {info.version or ''}".strip() if info is not None else "unknown"
         explain(f"server: {known}; shape {name}")
     return configured_shape(name, settings.stream), info
+
+
+def _hosted_shape(base_url: str) -> str | None:
+    """The shape of the built-in profile for that host. A hosted API is not asked who it is."""
+    here = origin(base_url)
+    return next(
+        (
+            table["shape"]
+            for table in PROFILES.values()
+            if table.get("base_url", "").startswith("https:") and origin(table["base_url"]) == here
+        ),
+        None,
+    )
 
 
 def configured_shape(name: str, stream: Mapping[str, Json]) -> Shape:
