@@ -1,4 +1,4 @@
-"""For tests that compare us with official SDKs: the same bytes for both, one form for what each understood."""
+"""For tests that compare us with an SDK: the same bytes for both, one form for what each understood."""
 
 import json
 from collections.abc import Mapping
