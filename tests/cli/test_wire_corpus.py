@@ -13,6 +13,8 @@ SHAPES = {
     "/v1/chat/completions": "openai-chat",
     "/api/chat": "ollama-chat",
     "/api/generate": "ollama-generate",
+    "/v1/messages": "anthropic",
+    "/v1/responses": "openai-responses",
 }
 ELSEWHERE = {
     "stream-options-refused": "tests/cli/test_cases.py: two different answers",
@@ -120,6 +122,8 @@ WORDS = {
     "incomplete-chunked-read": ["closed after"],
     "known-disconnect-shown-as-unknown-error": ["reset", "1 event"],
     "cut-inside-tool-arguments": ["tool call write"],
+    "anthropic-cut-before-message-stop": ["tool call edit"],
+    "anthropic-error-event-ignored": ["overloaded_error", "try later"],
     "explicit-error-retried-as-truncation": ["context too long"],
     "error-chunk-without-choices-then-done": ["Loading model"],
     "finish-stop-but-nothing-generated": ["empty"],
