@@ -1,0 +1,18 @@
+"""Why did a stop string not act, and what else is wrong with this answer? Findings from evidence. Pure."""
+
+from llmstream_cli.diagnose.evidence import Evidence, Probed, Tokens, Trial
+from llmstream_cli.diagnose.findings import Confidence, Finding, Verdict
+from llmstream_cli.diagnose.report import Diagnosis, StopReport, diagnose
+
+__all__ = [
+    "Confidence",
+    "Diagnosis",
+    "Evidence",
+    "Finding",
+    "Probed",
+    "StopReport",
+    "Tokens",
+    "Trial",
+    "Verdict",
+    "diagnose",
+]
