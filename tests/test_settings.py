@@ -42,7 +42,7 @@ CONTRACT = """
 --top-p --seed --stop --stop-raw --enforce-stop/--no-enforce-stop -o --option -H --header --api-key-env
 --api-key-cmd --reasoning -R --format --json --plain --color --footer/--no-footer -q --quiet -v --verbose
 --connect-timeout --first-token-timeout --idle-timeout --timeout --retries --record --no-stream
---fail-on-truncation --schema --curl
+--fail-on-truncation --schema --curl --think-tags/--no-think-tags
 """
 
 

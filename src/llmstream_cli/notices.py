@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from llmstream_cli.events import EndStatus, FinishReason, StreamError
 from llmstream_cli.outcome import Outcome
+from llmstream_cli.thinking import TagFault
 from llmstream_cli.turn import Turn
 
 _CONTROL_TOKEN = re.compile(
@@ -13,6 +14,13 @@ _CONTROL_TOKEN = re.compile(
     # Anywhere else these two are HTML for struck-through text.
     r"|\A\s*<s>|</s>\s*\Z"
 )
+
+_TAG_FAULTS = {
+    TagFault.UNCLOSED: "The answer opened <think> and never closed it: the text behind it is given as the "
+    "answer.",
+    TagFault.UNOPENED: "The answer closed </think> without opening it: the text before it was reasoning, "
+    "which could not be known while it was shown as text.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +143,8 @@ def _stops(outcome: Outcome) -> Iterator[Notice]:
 def _content(outcome: Outcome) -> Iterator[Notice]:
     if outcome.status is EndStatus.COMPLETE and _is_empty(outcome.turn):
         yield Notice(code="empty_answer", message=_emptiness(outcome.turn))
+    if outcome.tag_fault is not None:
+        yield Notice(code="think_tags", message=_TAG_FAULTS[outcome.tag_fault])
     text = outcome.turn.first.text
     tokens = sorted({token.strip() for token in _CONTROL_TOKEN.findall(text)})
     if tokens:

@@ -7,6 +7,7 @@ from llmstream_cli.events import EndStatus, StreamEnd
 from llmstream_cli.identity import UNKNOWN_SERVER, ServerIdentity
 from llmstream_cli.request import Sampling
 from llmstream_cli.stops import LocalStop
+from llmstream_cli.thinking import TagFault
 from llmstream_cli.timing import Timing
 from llmstream_cli.turn import Turn, TurnBuilder
 
@@ -26,13 +27,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """``failure``: what went wrong before or outside the stream. ``reader_gone``: stdout was closed."""
+    """``failure``: what went wrong before or outside the stream. ``reader_gone``: stdout was closed.
+
+    ``tag_fault``: what was wrong with the tags around the reasoning.
+    """
 
     asked: Asked
     turn: Turn
     timing: Timing
     server: ServerIdentity = UNKNOWN_SERVER
     local_stop: LocalStop | None = None
+    tag_fault: TagFault | None = None
     failure: LlmstreamError | None = None
     reader_gone: bool = False
 

@@ -59,6 +59,7 @@ class Settings:
     api_key_cmd: tuple[str, ...] | None
     auth: str | None
     reasoning: Literal["show", "hide", "only"] | None
+    think_tags: bool
     format: Literal["text", "markdown", "json", "jsonl", "raw"] | None
     plain: bool
     color: Literal["auto", "always", "never"]

@@ -208,6 +208,13 @@ _OUTPUT = (
         help="The model's reasoning, on stderr. [default: show on a terminal, else hide]",
     ),
     Spec(
+        name="think_tags",
+        kind=YesNo(),
+        flags=("--think-tags/--no-think-tags",),
+        default=True,
+        help="Take <think>...</think> at the start of the text for reasoning. [default: think-tags]",
+    ),
+    Spec(
         name="format",
         kind=Choice(_formats),
         flags=("--format",),

@@ -55,7 +55,7 @@ def reply_of(case: Case) -> Reply:
     )
 
 
-def run(case: Case) -> tuple[Finished, list[Any]]:
+def run(case: Case, *arguments: str) -> tuple[Finished, list[Any]]:
     with WireServer(reply_of(case)) as server:
         done = llmstream(
             "--base-url",
@@ -66,6 +66,7 @@ def run(case: Case) -> tuple[Finished, list[Any]]:
             "m",
             "--json",
             *EXTRA_ARGUMENTS.get(case["id"], []),
+            *arguments,
             "hi",
         )
         return done, list(server.requests)
@@ -75,7 +76,7 @@ def run(case: Case) -> tuple[Finished, list[Any]]:
 def test_case(name: str) -> None:
     case = cases()[name]
     expect = case["repro"]["expect"]
-    done, requests = run(case)
+    done, requests = run(case, *(["--no-think-tags"] if "if_think_parsing" in expect else []))
     assert "Traceback" not in done.err
     turn = json.loads(done.out)
     assert turn["schema"] == "llmstream.turn/1"
@@ -85,6 +86,22 @@ def test_case(name: str) -> None:
         assert len(requests) == expect["server_requests"]
     for words in wanted_words(expect):
         assert words.lower() in done.err.lower(), done.err
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in mine() if "if_think_parsing" in cases()[name]["repro"]["expect"]]
+)
+def test_reasoning_between_tags(name: str) -> None:
+    expect = cases()[name]["repro"]["expect"]["if_think_parsing"]
+    done, _ = run(cases()[name])
+    turn = json.loads(done.out)
+    if isinstance(expect, dict):
+        assert {key: turn[key] for key in expect} == expect
+    else:
+        # "text is not lost: shown with a note"
+        assert turn["text"] == "The answer is 4."
+        assert "never closed" in done.err
+    assert done.code == 0
 
 
 def check_exit(name: str, expect: dict[str, Any], done: Finished) -> None:

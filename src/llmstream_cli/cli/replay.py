@@ -35,5 +35,11 @@ def replay(flags: Flags, file: Annotated[Path, typer.Argument(help="A file writt
             f"cannot tell the shape of {capture.path or 'this capture'}", hint="Give it with --shape."
         )
     renderer = choose_renderer(output, settings.format or "text", settings.reasoning)
-    outcome = replay_capture(capture, configured_shape(name, settings.stream), renderer, stops=settings.stop)
+    outcome = replay_capture(
+        capture,
+        configured_shape(name, settings.stream),
+        renderer,
+        stops=settings.stop,
+        think_tags=settings.think_tags,
+    )
     return conclude(outcome, settings, output)

@@ -125,6 +125,7 @@ def _stream(
         http_request.body,
         renderer,
         stops=plan.request.sampling.stop if plan.enforce_stop else (),
+        think_tags=plan.think_tags,
         content_type=exchange.content_type,
         content_encoding=exchange.content_encoding,
     )

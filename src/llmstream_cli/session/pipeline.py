@@ -23,13 +23,17 @@ from llmstream_cli.outcome import Asked, Outcome
 from llmstream_cli.render.base import Renderer
 from llmstream_cli.shapes.base import Shape
 from llmstream_cli.stops import StopEnforcer
+from llmstream_cli.thinking import ThinkSplitter, names_a_tag
 from llmstream_cli.timing import Timeline
 from llmstream_cli.turn import Turn, TurnBuilder
 
 
 @dataclass(slots=True, kw_only=True)
 class TurnRun:
-    """The pipeline of one answer: decode, enforce stops, keep time, fold, render."""
+    """The pipeline of one answer: decode, tell reasoning apart, enforce stops, keep time, fold, render.
+
+    Stop strings are enforced in the answer only: in the reasoning they would cost the answer.
+    """
 
     decoder: StreamDecoder
     renderer: Renderer
@@ -38,6 +42,7 @@ class TurnRun:
     timeline: Timeline = field(default_factory=Timeline)
     builder: TurnBuilder = field(default_factory=TurnBuilder)
     enforcer: StopEnforcer | None = None
+    splitter: ThinkSplitter | None = None
     has_output: bool = False
     reader_gone: bool = False
     over_s: float | None = None
@@ -73,13 +78,24 @@ class TurnRun:
             end = replace(end, status=EndStatus.COMPLETE, error=None)
         self._pass(at_s, [end])
         self.timeline.end(at_s if self.over_s is None else self.over_s)
-        return self.builder.turn()
+        return self._separated(self.builder.turn())
 
     @property
     def _stopped(self) -> bool:
         return self.enforcer is not None and (self.enforcer.matched or self.enforcer.overrun)
 
+    def _separated(self, turn: Turn) -> Turn:
+        if self.splitter is None:
+            return turn
+        choices = []
+        for choice in turn.choices:
+            text, reasoning = self.splitter.separated(choice.index, choice.text, choice.reasoning)
+            choices.append(replace(choice, text=text, reasoning=reasoning))
+        return replace(turn, choices=tuple(choices))
+
     def _pass(self, at_s: float, events: list[Event]) -> bool:
+        if self.splitter is not None and events:
+            events = self.splitter.filter(events)
         if self.enforcer is not None and events:
             events = self.enforcer.filter(events)
         progress = False
@@ -124,6 +140,7 @@ class TurnRun:
             turn=turn,
             timing=timing,
             server=recognise(headers, turn.start.fingerprint),
+            tag_fault=self.splitter.fault if self.splitter else None,
             local_stop=self.enforcer.local_stop() if self.enforcer else None,
             failure=failure,
             reader_gone=self.reader_gone,
@@ -136,6 +153,7 @@ def start(
     renderer: Renderer,
     *,
     stops: Sequence[str],
+    think_tags: bool,
     content_type: str,
     content_encoding: str,
 ) -> TurnRun:
@@ -144,4 +162,5 @@ def start(
     decoder = StreamDecoder(
         frames, shape.framing, content_type=content_type, content_encoding=content_encoding
     )
-    return TurnRun(decoder=decoder, renderer=renderer, stops=stops, choices=frames.choices)
+    splitter = ThinkSplitter() if think_tags and not names_a_tag(stops) else None
+    return TurnRun(decoder=decoder, renderer=renderer, stops=stops, choices=frames.choices, splitter=splitter)

@@ -22,6 +22,7 @@ class Plan:
     profile: str | None = None
     retries: int = 2
     enforce_stop: bool = True
+    think_tags: bool = True
 
     def http_request(self) -> HttpRequest:
         built = self.shape.build(self.request)

@@ -31,6 +31,7 @@ def replay(
     renderer: Renderer,
     *,
     stops: Sequence[str] = (),
+    think_tags: bool = True,
     profile: str | None = None,
 ) -> Outcome:
     """Run a recorded exchange through the same pipeline, at once.
@@ -53,7 +54,7 @@ def replay(
     if capture.status is not None and capture.status >= 400:
         outcome = _replayed_failure(capture, shape, asked)
     else:
-        outcome = _replayed_stream(capture, shape, renderer, asked, stops)
+        outcome = _replayed_stream(capture, shape, renderer, asked, stops, think_tags)
     renderer.finish(outcome)
     return outcome
 
@@ -77,13 +78,19 @@ def _look_up(body: Mapping[str, Json], dotted: str | None) -> Json:
 
 
 def _replayed_stream(
-    capture: Capture, shape: Shape, renderer: Renderer, asked: Asked, stops: Sequence[str]
+    capture: Capture,
+    shape: Shape,
+    renderer: Renderer,
+    asked: Asked,
+    stops: Sequence[str],
+    think_tags: bool,
 ) -> Outcome:
     run = start(
         shape,
         capture.body,
         renderer,
         stops=stops,
+        think_tags=think_tags,
         content_type=capture.header("content-type"),
         content_encoding=capture.header("content-encoding"),
     )
