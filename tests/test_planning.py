@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from llmstream_cli.keys import Key, Secret
+from llmstream_cli.keys import PROVIDER_VARIABLES, Key, Secret
 from llmstream_cli.planning import make_plan, make_target
 from llmstream_cli.profiles import load_store
 from llmstream_cli.request import Message
 from llmstream_cli.settings import Flags, Settings, resolve
 from llmstream_cli.transport import Target
+from llmstream_cli.urls import join_url, origin
 from tests.support.wire_server import WireServer, json_reply
 
 KEY = Key(Secret("sk-test"), "a test")
@@ -77,6 +78,56 @@ class TestHeaders:
             assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-test"]
         assert plan.shape.name == "openai-chat"
         assert plan.target.headers == {"Authorization": "Bearer sk-test"}
+
+
+class TestCapField:
+    @staticmethod
+    def body(folder: Path, **given: Any) -> dict[str, Any]:
+        settings = settle(folder, model="m", max_tokens="7", **given)
+        return dict(make_plan(settings, make_target(settings, KEY), HI, explain=print).http_request().body)
+
+    def test_openai_takes_the_newer_field(self, tmp_path: Path) -> None:
+        for body in (
+            self.body(tmp_path, profile="openai"),
+            self.body(tmp_path, base_url="https://api.openai.com", shape="openai-chat"),
+        ):
+            assert body["max_completion_tokens"] == 7
+            assert "max_tokens" not in body
+
+    @pytest.mark.parametrize("profile", ["groq", "openrouter", "deepseek", "vllm", "llamacpp"])
+    def test_others_the_older_one(self, tmp_path: Path, profile: str) -> None:
+        body = self.body(tmp_path, profile=profile)
+        assert body["max_tokens"] == 7
+        assert "max_completion_tokens" not in body
+
+
+@pytest.mark.parametrize(
+    ("profile", "url", "header"),
+    [
+        ("openai", "https://api.openai.com/v1/chat/completions", "Authorization"),
+        ("anthropic", "https://api.anthropic.com/v1/messages", "x-api-key"),
+        (
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+            "x-goog-api-key",
+        ),
+        ("openrouter", "https://openrouter.ai/api/v1/chat/completions", "Authorization"),
+        ("groq", "https://api.groq.com/openai/v1/chat/completions", "Authorization"),
+        ("mistral", "https://api.mistral.ai/v1/chat/completions", "Authorization"),
+        ("deepseek", "https://api.deepseek.com/v1/chat/completions", "Authorization"),
+        ("together", "https://api.together.ai/v1/chat/completions", "Authorization"),
+        ("xai", "https://api.x.ai/v1/chat/completions", "Authorization"),
+        ("perplexity", "https://api.perplexity.ai/chat/completions", "Authorization"),
+        ("huggingface", "https://router.huggingface.co/v1/chat/completions", "Authorization"),
+    ],
+)
+def test_the_hosts_that_are_known(tmp_path: Path, profile: str, url: str, header: str) -> None:
+    settings = settle(tmp_path, profile=profile, model="m")
+    target = make_target(settings, KEY)
+    plan = make_plan(settings, target, HI, explain=print)
+    assert join_url(target.base_url, plan.http_request().path) == url
+    assert "sk-test" in target.headers[header]
+    assert (settings.api_key_env,) == PROVIDER_VARIABLES[origin(url)][:1]
 
 
 class TestWarnings:

@@ -428,6 +428,66 @@ def test_a_server_that_refuses_stream_options_is_asked_without(tmp_path: Path) -
     assert (capture.status, "stream_options" in capture.body) == (200, False)
 
 
+SENT_CAPS = ("max_tokens", "max_completion_tokens")
+UNSUPPORTED = "Unsupported parameter: '{}' is not supported with this model. Use '{}' instead."
+
+
+def caps_asked(*replies: Reply, first: str | None = None, shape: str = "openai-chat") -> list[str]:
+    """The fields for the token cap in the requests of one question."""
+    with WireServer(*replies) as server:
+        plan = make_plan(server.base_url, shape=get_shape(shape), usage=True)
+        sampling = Sampling(max_tokens=7)
+        ask(
+            replace(plan, request=replace(plan.request, prompt="Hi", sampling=sampling, cap_field=first)),
+            SilentRenderer(),
+        )
+        bodies = [request.json() for request in server.requests]
+    return [next(field for field in SENT_CAPS if body.get(field) == 7) for body in bodies]
+
+
+def refused(message: str, status: int = 400) -> Reply:
+    return json_reply({"error": {"message": message}}, status=status)
+
+
+@pytest.mark.parametrize("first", SENT_CAPS)
+def test_a_cap_that_is_refused_is_sent_in_the_other_field(first: str) -> None:
+    other = SENT_CAPS[1 - SENT_CAPS.index(first)]
+    assert caps_asked(refused(UNSUPPORTED.format(first, other)), Reply(writes=ANSWER), first=first) == [
+        first,
+        other,
+    ]
+
+
+def test_a_strict_server_names_the_field_in_its_own_way() -> None:
+    detail = [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs are not permitted"}]
+    replies = (json_reply({"detail": detail}, status=422), Reply(writes=ANSWER))
+    assert caps_asked(*replies, first="max_completion_tokens") == ["max_completion_tokens", "max_tokens"]
+
+
+def test_each_refusal_is_met_once() -> None:
+    usage = refused("unknown field stream_options")
+    both = refused("max_tokens and max_completion_tokens are not supported")
+    assert caps_asked(usage, both, both, both) == ["max_tokens", "max_tokens", "max_completion_tokens"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refused("max_tokens is too large: 7. This model supports at most 5 completion tokens"),
+        refused("max_completion_tokens is not supported"),
+        refused("unsupported model"),
+        refused(UNSUPPORTED.format(*SENT_CAPS), status=500),
+    ],
+)
+def test_a_cap_that_is_taken_is_not_sent_in_another_field(reply: Reply) -> None:
+    assert caps_asked(reply) == ["max_tokens"]
+
+
+def test_a_shape_with_one_field_for_the_cap_has_no_other() -> None:
+    reply = refused(UNSUPPORTED.format(*SENT_CAPS))
+    assert caps_asked(reply, shape="openai-completions") == ["max_tokens"]
+
+
 def test_another_refusal_is_final() -> None:
     with WireServer(json_reply({"error": {"message": "no such model"}}, status=400)) as server:
         assert ask(make_plan(server.base_url, usage=True), SilentRenderer()).exit_code() == 4

@@ -97,6 +97,7 @@ def make_plan(
         model=settings.model or _only_model(settings, shape, server, target, explain),
         sampling=sampling,
         stream=not settings.no_stream,
+        cap_field=shape.cap_field_at.get(origin(target.base_url)),
         options=_options(settings, shape, server),
         schema=_schema(settings),
     )

@@ -33,6 +33,7 @@ class Request:
     """One turn.
 
     ``prompt`` is the flattened text that completion shapes send; chat shapes send ``messages``.
+    ``cap_field``: where the token cap goes, where that is not the shape's usual field.
     ``options`` are extra body fields, already nested, merged last and so able to replace anything.
     """
 
@@ -42,6 +43,7 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     stream: bool = True
     usage: bool = True
+    cap_field: str | None = None
     options: Mapping[str, Json] = field(default_factory=dict)
     schema: Mapping[str, Json] | None = None
 

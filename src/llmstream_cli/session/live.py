@@ -1,7 +1,6 @@
 """Ask a server."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from llmstream_cli.request import HttpRequest
 from llmstream_cli.session.failures import broken_kind, end_of_failure, timeout_kind
 from llmstream_cli.session.pipeline import TurnRun, start
 from llmstream_cli.session.plan import Plan
+from llmstream_cli.session.refusals import REFUSALS, met
 from llmstream_cli.timing import Timing
 from llmstream_cli.urls import join_url, redact_url
 
@@ -37,16 +37,13 @@ def ask(
 ) -> Outcome:
     """Send `plan`, stream the answer to `renderer`, and say how it ended.
 
-    `record` opens the capture file; a server that refuses ``stream_options`` is asked once more without it,
-    and the capture then holds the second exchange. Raises `ConfigError` if the capture cannot be written.
+    `record` opens the capture file; a server whose refusal can be met is asked once more, and the capture
+    then holds the last exchange. Raises `ConfigError` if the capture cannot be written.
     """
+    untried = list(REFUSALS)
     outcome = _ask_once(plan, renderer, record() if record else None, on_wait)
-    if (
-        plan.request.usage
-        and isinstance(outcome.failure, HttpStatusError)
-        and _refuses_usage(outcome.failure)
-    ):
-        plan = replace(plan, request=replace(plan.request, usage=False))
+    while better := met(plan, outcome.failure, untried):
+        plan = better
         outcome = _ask_once(plan, renderer, record() if record else None, on_wait)
     renderer.finish(outcome)
     return outcome
@@ -107,10 +104,6 @@ def _record_failure(recorder: CaptureWriter, at_s: float, failure: TransportErro
         case _:
             how = "eof"
     recorder.end(at_s, how)
-
-
-def _refuses_usage(failure: HttpStatusError) -> bool:
-    return failure.status in (400, 422) and b"stream_options" in failure.body
 
 
 def _stream(

@@ -62,7 +62,8 @@ def replay(
 def _recorded_sampling(body: Mapping[str, Json], shape: Shape) -> Sampling:
     """The cap and the stop strings of a recorded request."""
     stop = _look_up(body, shape.stop_field)
-    cap = as_int(_look_up(body, shape.max_tokens_field))
+    caps = (_look_up(body, field) for field in shape.cap_fields or (shape.max_tokens_field,))
+    cap = next(filter(None, map(as_int, caps)), None)
     return Sampling(
         stop=tuple(item for item in ([stop] if isinstance(stop, str) else as_list(stop)) if as_text(item)),
         # Several servers take -1 for "no limit".

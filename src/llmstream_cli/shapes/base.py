@@ -124,6 +124,10 @@ class Shape(ABC):
     """How many stop strings it takes at most, where it refuses more."""
     max_tokens_field: str | None
     """Where it reads the token cap, as a dotted path; None where it has none."""
+    cap_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields for the cap where servers differ in which one they take, ``max_tokens_field`` the first."""
+    cap_field_at: ClassVar[Mapping[str, str]] = {}
+    """Origin of a host -> the one of ``cap_fields`` that all its models take."""
     takes_seed: bool = True
     headers: ClassVar[Mapping[str, str]] = {}
     """Sent with every request, unless the user sets the same header."""

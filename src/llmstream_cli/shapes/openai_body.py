@@ -9,8 +9,8 @@ from llmstream_cli.request import Request, merge, without_none
 def build_body(request: Request, content: Mapping[str, Json]) -> dict[str, Json]:
     """The JSON body: `content` (messages or prompt), the request's settings, then its own options over all.
 
-    ``max_tokens``, not the newer ``max_completion_tokens``: every self-hosted server reads it, and Ollama
-    reads nothing else.
+    ``max_tokens``, not the newer ``max_completion_tokens``, unless the request says so: every self-hosted
+    server reads it, and Ollama reads nothing else.
     """
     sampling = request.sampling
     body = {
@@ -18,7 +18,7 @@ def build_body(request: Request, content: Mapping[str, Json]) -> dict[str, Json]
         **content,
         "stream": request.stream,
         "stream_options": {"include_usage": True} if request.stream and request.usage else None,
-        "max_tokens": sampling.max_tokens,
+        request.cap_field or "max_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "seed": sampling.seed,

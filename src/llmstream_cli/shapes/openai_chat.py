@@ -1,6 +1,7 @@
 """``POST /v1/chat/completions``, as OpenAI defined it and as everybody else serves it."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from llmstream_cli.events import Event, Json
 from llmstream_cli.fields import as_int, as_object, as_text, compact, objects
@@ -26,6 +27,9 @@ class OpenAIChat(Shape):
     terminal_marker = MARKER
     stop_field = "stop"
     max_tokens_field = "max_tokens"
+    cap_fields = ("max_tokens", "max_completion_tokens")
+    # Its reasoning models refuse the older name, all take the newer one.
+    cap_field_at = MappingProxyType({"https://api.openai.com": "max_completion_tokens"})
     speakers = (
         "OpenAI and compatible hosts (OpenRouter, Groq, DeepSeek, Mistral, Azure, xAI, Together ...); "
         "llama.cpp, vLLM, SGLang, TGI, Ollama, LM Studio, llama-cpp-python"
