@@ -22,7 +22,7 @@ def gather_question(prompt: Sequence[str], files: Sequence[str], *, warn: Callab
     wants_stdin = "-" in files or argument == "-"
     if argument == "-":
         argument = ""
-    parts = [_file(path, warn) for path in files if path != "-"]
+    parts = [read_text_file(path, warn) for path in files if path != "-"]
     if len(parts) > 1:
         names = [path for path in files if path != "-"]
         parts = [f"--- {normalise(name)} ---\n{text}" for name, text in zip(names, parts, strict=True)]
@@ -105,7 +105,8 @@ class _StdinReader:
         self._done.set()
 
 
-def _file(path: str, warn: Callable[[str], None]) -> str:
+def read_text_file(path: str, warn: Callable[[str], None]) -> str:
+    """The text of a file without its last line end. UsageError if it cannot be read or is not text."""
     try:
         data = Path(path).expanduser().read_bytes()
     except (OSError, RuntimeError) as error:

@@ -13,10 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_COMMAND = "ask"
+CHAT_COMMAND = "chat"
+CHAT_FLAGS = frozenset({"-c", "--continue", "--session"})
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("ask:ask", "Ask one question and stream the answer."),
+    "chat": ("chat:chat", "Talk with a model; every conversation is saved as it goes."),
+    "diagnose": (
+        "diagnose:diagnose_command",
+        "Ask, then explain what became of each stop sequence, and why.",
+    ),
     "replay": ("replay:replay", "Run a recorded exchange through the same pipeline, offline."),
     "models": ("models:models", "List the models that the server of a profile offers."),
     "servers": ("servers:servers", "Look for LLM servers at the well-known local ports."),
@@ -31,10 +38,14 @@ class LazyGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        if args and args[0] not in COMMANDS and args[0] not in own:
+        if args and args[0].partition("=")[0] in CHAT_FLAGS:
+            args = [CHAT_COMMAND, *args]
+        elif args and args[0] not in COMMANDS and args[0] not in own:
             args = [DEFAULT_COMMAND, *args]
         elif not args and not _stdin_is_terminal():
             args = [DEFAULT_COMMAND]
+        elif not args and _stdout_is_terminal():
+            args = [CHAT_COMMAND]
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -82,6 +93,10 @@ def load_command(name: str) -> Any:
 
 def _stdin_is_terminal() -> bool:
     return sys.stdin is None or sys.stdin.isatty()
+
+
+def _stdout_is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _version(wanted: bool) -> None:
