@@ -43,7 +43,7 @@ def ask(flags: Flags, prompt: Prompt = None) -> int:
     question = gather_question(
         prompt or [], run.settings.files, warn=lambda text: output.stderr.line(f"⚠ {text}", "warning")
     )
-    with _server(run.settings, output) as settings:
+    with served(run.settings, output) as settings:
         target = make_target(settings, run.key())
         plan = make_plan(
             settings,
@@ -109,7 +109,7 @@ def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
     return conclude(outcome, settings, output)
 
 
-def _server(settings: Settings, output: Output) -> AbstractContextManager[Settings]:
+def served(settings: Settings, output: Output) -> AbstractContextManager[Settings]:
     """The settings as they are, or with the address of the embedded server while it runs."""
     if settings.managed is None or settings.curl:
         return nullcontext(settings)

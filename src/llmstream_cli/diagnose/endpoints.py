@@ -1,4 +1,4 @@
-"""Where each endpoint reads its stop list, and where a request has one. Pure.
+"""Where each endpoint reads its stop list, and where a request has one, and its prompt. Pure.
 
 Sources: the request schemas of llama.cpp, vLLM, Ollama, TGI, SGLang, LM Studio, and the APIs of OpenAI,
 Anthropic and Google.
@@ -7,7 +7,7 @@ Anthropic and Google.
 from collections.abc import Iterator, Mapping
 
 from llmstream_cli.events import Json
-from llmstream_cli.fields import look_up
+from llmstream_cli.fields import as_text, look_up, objects
 
 PLACES = (
     "stop",
@@ -49,3 +49,10 @@ def strings(value: Json) -> tuple[str, ...]:
 def stops_in(body: Mapping[str, Json]) -> tuple[str, ...]:
     """Every stop string of a request, wherever it stands."""
     return tuple(dict.fromkeys(stop for _, value in placed(body) for stop in strings(value)))
+
+
+def prompt_in(body: Mapping[str, Json]) -> str:
+    """The text of a request's messages, or its prompt."""
+    contents = [as_text(message.get("content")) for message in objects(body.get("messages"))]
+    prompts = [as_text(body.get(name)) for name in ("prompt", "inputs", "input", "text", "system")]
+    return "\n".join(text for text in contents + prompts if text)

@@ -33,13 +33,15 @@ class Tokens:
 class Probed:
     """What the server said when asked; None or empty = not asked, or no answer.
 
-    ``prompt``: as the server's chat template writes it. ``model_stops``: those of Ollama's Modelfile.
+    ``prompt``: as the server's chat template writes it. ``detokenized``: all that was generated,
+    control tokens and all. ``model_stops``: those of Ollama's Modelfile.
     ``trials``: the black-box probe, by the field that the stop string was sent in.
     """
 
     tokens: Mapping[str, Tokens] = field(default_factory=dict)
     prompt: str | None = None
     eos: str | None = None
+    detokenized: str | None = None
     model_stops: tuple[str, ...] = ()
     model_format: str | None = None
     max_stops: int | None = None
@@ -104,6 +106,18 @@ class Evidence:
         for item in self.turn.first.logprobs:
             entries += as_list(item) or as_list(as_object(item).get("content"))
         return tuple(number for entry in objects(entries) if (number := as_int(entry.get("id"))) is not None)
+
+    @property
+    def hidden_tokens(self) -> int:
+        """How many tokens were generated that no text and no log probability shows; 0 if that is not known.
+
+        The end of the sequence is one that never shows. Parts of a character do not show either, so only
+        plain ASCII tells.
+        """
+        used, shown = self.completion_tokens, len(self.generated_ids)
+        if used is None or not shown or not self.text.isascii():
+            return 0
+        return max(0, used - shown - (self.reason is FinishReason.EOS))
 
     @property
     def completion_tokens(self) -> int | None:

@@ -20,7 +20,7 @@ def _plain(character: str) -> str:
     return character if character.isprintable() else f"\\u{ord(character):04x}"
 
 
-def code_points(text: str, limit: int = 12) -> str:
+def code_points(text: str, limit: int = 8) -> str:
     """``U+005C U+006E``, at most `limit` of them."""
     points = " ".join(f"U+{ord(character):04X}" for character in text[:limit])
     return points + (" ..." if len(text) > limit else "")
@@ -31,7 +31,7 @@ def window(text: str, at: int, length: int) -> str:
     start, end = max(0, at - _AROUND), at + length + _AROUND
     before, after = escaped(text[start:at])[1:-1], escaped(text[at + length : end])[1:-1]
     dots = ("..." if start else "", "..." if end < len(text) else "")
-    return f'"{dots[0]}{before}»{escaped(text[at : at + length])[1:-1]}«{after}{dots[1]}"'
+    return f'"{dots[0]}{before}«{escaped(text[at : at + length])[1:-1]}»{after}{dots[1]}"'
 
 
 def positions(text: str, part: str, limit: int = 3) -> tuple[int, ...]:

@@ -155,7 +155,7 @@ class JsonRenderer:
 
     def finish(self, outcome: Outcome) -> None:
         self._waiting.stop()
-        self._stdout.write(_dump(turn_object(outcome)))
+        self._stdout.write(dump_json(turn_object(outcome)))
 
 
 class JsonLinesRenderer:
@@ -172,7 +172,7 @@ class JsonLinesRenderer:
         self._waiting.stop()
         value = event_object(event)
         if value is not None:
-            self._stdout.write(_dump(value))
+            self._stdout.write(dump_json(value))
 
     def finish(self, outcome: Outcome) -> None:
         self._waiting.stop()
@@ -180,7 +180,7 @@ class JsonLinesRenderer:
             return
         value = turn_object(outcome)
         del value["text"], value["reasoning"]
-        self._stdout.write(_dump({"type": "end", **value}))
+        self._stdout.write(dump_json({"type": "end", **value}))
 
 
 class RawRenderer:
@@ -257,7 +257,8 @@ def _delta(kind: str, choice: int, **fields: Any) -> dict[str, Json]:
     return {"type": kind, **fields} | ({"choice": choice} if choice else {})
 
 
-def _dump(value: Json) -> str:
+def dump_json(value: Json) -> str:
+    """One line of JSON that no server can make unwritable or harmful to a terminal."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):

@@ -43,7 +43,6 @@ from llmstream_cli.diagnose.rules.tokens import (
 STOP_RULES: tuple[Rule, ...] = (
     wrong_field,
     no_stop_support,
-    wrong_type,
     empty_stop,
     too_many_stops,
     literal_escape,
@@ -68,5 +67,11 @@ STOP_RULES: tuple[Rule, ...] = (
 )
 """Why a stop string did what it did; of equal confidence, the first is named first."""
 
-ANSWER_RULES: tuple[Rule, ...] = (marker_not_a_token, model_stops_replaced, default_stops, ignore_eos)
+ANSWER_RULES: tuple[Rule, ...] = (
+    wrong_type,
+    marker_not_a_token,
+    model_stops_replaced,
+    default_stops,
+    ignore_eos,
+)
 """About the whole answer, asked once; their stop string is empty."""

@@ -53,18 +53,20 @@ def matched_at_once(evidence: Evidence, stop: str) -> Signs | None:
 
 @rule(
     says="The end of the text is lost: it was held back as a possible stop string when the cap was reached.",
-    told_by="llama.cpp streaming, cut by the cap, and the answer ends where the stop string could begin",
+    told_by="llama.cpp streaming, cut by the cap; the ids generated spell more than was sent",
 )
 def tail_lost(evidence: Evidence, stop: str) -> Signs | None:
     if evidence.server.kind != "llama.cpp" or evidence.reason is not FinishReason.LENGTH or len(stop) < 2:
         return None
-    used, shown = evidence.completion_tokens, len(evidence.generated_ids)
-    if evidence.body.get("stream") is not True or used is None or not shown or shown >= used:
-        return None
-    return likely(
-        f"{used} tokens were generated, {shown} of them were sent",
-        advice="Repeat with --no-stream, or raise -n.",
-    )
+    advice = "Repeat with --no-stream, or raise -n."
+    whole = evidence.probed.detokenized or ""
+    lost = whole[len(evidence.text) :] if whole.startswith(evidence.text) else ""
+    if lost and stop.startswith(lost):
+        return proved(f"generated, and not in the text: {escaped(lost)}", advice=advice)
+    if evidence.hidden_tokens and evidence.body.get("stream") is True and not whole:
+        line = f"{evidence.hidden_tokens} of the tokens generated were not sent"
+        return possible(line, advice=advice)
+    return None
 
 
 @rule(

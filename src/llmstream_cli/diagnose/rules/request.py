@@ -60,7 +60,7 @@ def no_stop_support(evidence: Evidence, stop: str) -> Signs | None:
     says="The stop list has a type that the server drops or refuses.",
     told_by="the request: neither a string nor a list of strings; Ollama and TGI take no bare string",
 )
-def wrong_type(evidence: Evidence, stop: str) -> Signs | None:
+def wrong_type(evidence: Evidence, stop: str) -> Signs | None:  # noqa: ARG001
     value = look_up(dict(evidence.body), evidence.field) if evidence.field else None
     if value is None:
         return None
@@ -71,7 +71,7 @@ def wrong_type(evidence: Evidence, stop: str) -> Signs | None:
     if well_formed and not bare_refused:
         return None
     line = f"sent     `{evidence.field}` = {compact(value)}"
-    advice = f"Send a list of strings: --stop {escaped(stop or 'TEXT')}"
+    advice = "Send a list of strings: --stop does."
     error = evidence.turn.end.error
     if error is not None and error.http_status is not None:
         return proved(line, f"the server refused it: {error.message}", advice=advice)

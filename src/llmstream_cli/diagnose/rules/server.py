@@ -2,12 +2,13 @@
 
 import re
 
+from llmstream_cli.diagnose.endpoints import strings
 from llmstream_cli.diagnose.evidence import Evidence, Trial
 from llmstream_cli.diagnose.findings import Signs, likely, possible, proved, rule
 from llmstream_cli.diagnose.places import escaped, window
 from llmstream_cli.diagnose.rules.tokens import MARKER
 from llmstream_cli.events import FinishReason
-from llmstream_cli.fields import compact
+from llmstream_cli.fields import compact, look_up
 
 _LIMIT_FIRST = frozenset({"tgi", "sglang", "ollama"})
 _TURN_MARKER = re.compile(r"^(?:User|Assistant|Human|system|user|assistant):", re.MULTILINE)
@@ -71,7 +72,7 @@ def proxy_dropped(evidence: Evidence, stop: str) -> Signs | None:
     if not evidence.went_past(stop) or evidence.field is None or evidence.body.get("min_tokens"):
         return None
     advice = "Ask the server directly, and look at the gateway's settings (drop_params, mapping)."
-    sent_right = stop in compact(evidence.body)
+    sent_right = stop in strings(look_up(dict(evidence.body), evidence.field))
     if sent_right and evidence.effective_stops is not None and not evidence.echoed(stop):
         own = compact(list(evidence.effective_stops))
         return possible(
@@ -79,7 +80,7 @@ def proxy_dropped(evidence: Evidence, stop: str) -> Signs | None:
         )
     if evidence.probed.trials.get(evidence.field) is Trial.IGNORED:
         return possible(f"`{evidence.field}` has no effect at this address", advice=advice)
-    if evidence.server.kind is None:
+    if sent_right and evidence.server.kind is None:
         return possible("the answer does not say which server wrote it", advice=advice)
     return None
 

@@ -38,7 +38,10 @@ def special_token_hidden(evidence: Evidence, stop: str) -> Signs | None:
         return proved(
             line, f"generated as token {at} of the answer, not in its text", advice=advice, came=True
         )
-    return likely(line, "the answer's text does not show it", advice=advice)
+    if evidence.hidden_tokens:
+        hidden = f"{evidence.hidden_tokens} of the tokens generated do not show in the text"
+        return likely(line, hidden, advice=advice, came=True)
+    return possible(line, "the answer's text does not show it", advice=advice)
 
 
 @rule(
