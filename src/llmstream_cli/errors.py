@@ -32,6 +32,7 @@ class ExitCode(IntEnum):
     INCOMPLETE = 8
     SERVER_ERROR = 9
     TRUNCATED = 10
+    DIFFERENT = 11
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 

@@ -12,6 +12,7 @@ from llmstream_cli.outcome import Asked, Outcome, empty_turn
 from llmstream_cli.render.base import Renderer
 from llmstream_cli.request import Sampling
 from llmstream_cli.session.failures import end_of_failure
+from llmstream_cli.session.pacing import paced
 from llmstream_cli.session.pipeline import start
 from llmstream_cli.shapes.base import Shape
 from llmstream_cli.timing import Timing
@@ -33,10 +34,12 @@ def replay(
     stops: Sequence[str] = (),
     think_tags: bool = True,
     profile: str | None = None,
+    speed: float = 0.0,
 ) -> Outcome:
-    """Run a recorded exchange through the same pipeline, at once.
+    """Run a recorded exchange through the same pipeline.
 
-    `stops` are enforced in place of those of the recorded request.
+    `stops` are enforced in place of those of the recorded request. `speed`: how many times faster than it
+    was recorded; 0 = at once.
     """
     sampling = _recorded_sampling(capture.body, shape)
     if not stops and capture.end == "client-abort":
@@ -54,7 +57,7 @@ def replay(
     if capture.status is not None and capture.status >= 400:
         outcome = _replayed_failure(capture, shape, asked)
     else:
-        outcome = _replayed_stream(capture, shape, renderer, asked, stops, think_tags)
+        outcome = _replayed_stream(capture, shape, renderer, asked, stops, think_tags, speed)
     renderer.finish(outcome)
     return outcome
 
@@ -85,6 +88,7 @@ def _replayed_stream(
     asked: Asked,
     stops: Sequence[str],
     think_tags: bool,
+    speed: float,
 ) -> Outcome:
     run = start(
         shape,
@@ -95,12 +99,16 @@ def _replayed_stream(
         content_type=capture.header("content-type"),
         content_encoding=capture.header("content-encoding"),
     )
-    for at_s, data in capture.reads:
-        run.read(at_s, data)
-        if run.over:
-            break
     status, error = _REPLAYED_ENDS.get(capture.end, (EndStatus.INCOMPLETE, None))
-    return run.outcome(asked, run.close(capture.end_s, status, error), capture.headers, None)
+    at_s, end_s = 0.0, capture.end_s
+    try:
+        for at_s, data in paced(capture.reads, speed):
+            run.read(at_s, data)
+            if run.over:
+                break
+    except KeyboardInterrupt:
+        status, error, end_s = EndStatus.CANCELLED, None, at_s
+    return run.outcome(asked, run.close(end_s, status, error), capture.headers, None)
 
 
 def _replayed_failure(capture: Capture, shape: Shape, asked: Asked) -> Outcome:
