@@ -71,16 +71,17 @@ def limit_coincided(evidence: Evidence, stop: str) -> Signs | None:
 def proxy_dropped(evidence: Evidence, stop: str) -> Signs | None:
     if not evidence.went_past(stop) or evidence.field is None or evidence.body.get("min_tokens"):
         return None
+    if evidence.echoed(stop) or stop not in strings(look_up(dict(evidence.body), evidence.field)):
+        return None
     advice = "Ask the server directly, and look at the gateway's settings (drop_params, mapping)."
-    sent_right = stop in strings(look_up(dict(evidence.body), evidence.field))
-    if sent_right and evidence.effective_stops is not None and not evidence.echoed(stop):
+    if evidence.effective_stops is not None:
         own = compact(list(evidence.effective_stops))
         return possible(
             f"sent in `{evidence.field}`; the server's own settings say stop = {own}", advice=advice
         )
     if evidence.probed.trials.get(evidence.field) is Trial.IGNORED:
         return possible(f"`{evidence.field}` has no effect at this address", advice=advice)
-    if sent_right and evidence.server.kind is None:
+    if evidence.server.kind is None:
         return possible("the answer does not say which server wrote it", advice=advice)
     return None
 

@@ -50,6 +50,8 @@ def special_token_hidden(evidence: Evidence, stop: str) -> Signs | None:
 )
 def marker_not_a_token(evidence: Evidence, stop: str) -> Signs | None:  # noqa: ARG001
     for found in MARKER.finditer(evidence.text):
+        if found.end() == len(evidence.text):
+            break
         tokens = evidence.probed.tokens.get(found[0])
         lines = [f"in the answer: {window(evidence.text, found.start(), len(found[0]))}"]
         advice = f"Add --stop {escaped(found[0])}, or start the server with the template of the model."
