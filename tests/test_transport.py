@@ -1,10 +1,12 @@
 """One answer over a real socket: what is sent, every ending, every time-out, and Ctrl-C at any moment."""
 
+import logging
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 
@@ -50,6 +52,14 @@ class TestRequest:
             read_answer(server.base_url, headers={"user-agent": "mine", "Accept": " */* "})
             sent = server.wait_for_request()
         assert (sent.headers["user-agent"], sent.headers["accept"]) == ("mine", "*/*")
+
+    def test_the_last_of_a_name_in_any_case_is_sent_as_utf8(self) -> None:
+        with WireServer(Reply()) as server:
+            url = server.base_url.replace("//", "//me:pw@")
+            read_answer(url, headers={"authorization": "Bearer kä", "Content-Length": "7"})
+            sent = server.wait_for_request()
+        assert sent.headers["authorization"].encode("latin-1").decode() == "Bearer kä"
+        assert sent.headers["content-length"] == str(len(sent.body))
 
     def test_halves_of_characters_do_not_break_the_body(self) -> None:
         request = HttpRequest(path=PATH, body={"joined": "\ud83d\ude00", "lone": "\udcff"})
@@ -431,13 +441,34 @@ class TestAskJson:
             ask_json(Target(base_url=server.base_url), "GET", "/props", timeout_s=0.2)
 
 
-def test_importing_the_transport_loads_no_network_code() -> None:
-    heavy = "('httpcore', 'h11', 'ssl', 'httpx')"
-    code = f"import sys, llmstream_cli.transport; print([name for name in {heavy} if name in sys.modules])"
+def loaded(code: str, names: set[str]) -> set[str]:
+    """Those of the modules `names` that a fresh interpreter has loaded after `code`."""
+    code = f"import sys; {code}; print(*{names} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
     )
-    assert done.stdout.strip() == "[]"
+    return set(done.stdout.split())
+
+
+def test_importing_the_transport_loads_no_network_code() -> None:
+    assert loaded("import llmstream_cli.transport", {"httpcore", "h11", "ssl", "httpx"}) == set()
+
+
+def test_a_request_does_not_load_the_command_line_of_httpx() -> None:
+    assert find_spec("click"), "without click, httpx would not load it anyway"
+    names = {"httpx", "click", "pygments", "rich"}
+    with WireServer(json_reply({})) as server:
+        url = server.base_url
+        ask = f"from llmstream_cli.transport import *; ask_json(Target(base_url={url!r}), 'GET', '/')"
+        assert loaded(ask, names) == {"httpx"}
+
+
+def test_no_key_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with WireServer(Reply()) as server:
+        read_answer(f"{server.base_url}?key=SECRET", headers={"Authorization": "Bearer SECRET"})
+    assert caplog.records
+    assert "SECRET" not in caplog.text
 
 
 def test_progress_costs_next_to_nothing() -> None:

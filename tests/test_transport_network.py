@@ -111,6 +111,12 @@ class TestAddresses:
         assert error.message == "cannot find nowhere.test: Name or service not known"
         assert error.url == "http://nowhere.test/v1/chat/completions?key=***"
 
+    @pytest.mark.parametrize("host", ["999.1.1.1", "xn--zz---.test"])
+    def test_a_host_that_cannot_be(self, host: str) -> None:
+        error = connect_failure(f"http://{host}/v1?key=SECRET")
+        assert "the URL cannot be asked" in error.message
+        assert "SECRET" not in error.message
+
     def test_a_name_that_no_resolver_takes(self) -> None:
         assert "cannot find" in connect_failure(f"http://{'x' * 70}.test").message
 

@@ -36,13 +36,10 @@ class Call:
     def shown_url(self) -> str:
         return self.mask.text(redact_url(str(self.url)))
 
-    def wire_headers(self) -> list[tuple[bytes, bytes]]:
-        """All headers to send; a later one replaces an earlier one of the same name."""
-        length = {"Content-Length": str(len(self.body))} if self.body else {}
-        merged = {"host": ("Host", self.url.netloc)}
-        for name, value in [*self.headers.items(), *self.private_headers.items(), *length.items()]:
-            merged[name.strip().lower()] = (name.strip(), value.strip())
-        return [(name.encode(), value.encode()) for name, value in merged.values()]
+    def all_headers(self) -> list[tuple[str, str]]:
+        """In the order in which a later one replaces an earlier one of the same name, in whatever case."""
+        merged = [*self.headers.items(), *self.private_headers.items()]
+        return [(name.strip(), value.strip()) for name, value in merged]
 
     def redirected(self, url: UrlParts) -> "Call":
         """The same request to `url`, without anything private if that is another server."""

@@ -1,19 +1,17 @@
 """One request on one connection, and the answer as it comes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from llmstream_cli.errors import ServerTimeoutError
 from llmstream_cli.transport.call import Call
 from llmstream_cli.transport.clock import Clock
 from llmstream_cli.transport.failures import failures_explained
 from llmstream_cli.transport.proxy import find_proxy
-from llmstream_cli.urls import UrlParts, redact_url
+from llmstream_cli.urls import redact_url
 
 if TYPE_CHECKING:
-    import httpcore
+    import httpx
 
     from llmstream_cli.transport.network import Network
 
@@ -29,22 +27,22 @@ class Exchange:
         call: Call,
         clock: Clock,
         network: "Network",
-        pool: "httpcore.ConnectionPool",
-        response: "httpcore.Response",
+        client: "httpx.Client",
+        response: "httpx.Response",
     ) -> None:
         self.call = call
         self._clock = clock
         self._network = network
-        self._pool = pool
+        self._client = client
         self._response = response
         self.url = call.shown_url
         self.method = call.method
         self.path = call.path
         self.proxy = network.proxy
-        self.status = response.status
+        self.status = response.status_code
         self.headers_s = clock.elapsed_s()
         self.headers = tuple(
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw
         )
         reason: bytes = response.extensions.get("reason_phrase", b"")
         self.reason = reason.decode("latin-1")
@@ -64,7 +62,7 @@ class Exchange:
         elapsed_s = self._clock.elapsed_s
         try:
             with failures_explained(self.call, self._network, in_body=True):
-                for data in self._response.iter_stream():
+                for data in self._response.iter_raw():
                     yield elapsed_s(), data
         except ServerTimeoutError:
             if not self._clock.settled:
@@ -92,72 +90,26 @@ class Exchange:
 
     def close(self) -> None:
         """Close the socket, at once and whatever is still coming. May be called again."""
-        self._pool.close()
+        self._client.close()
 
 
 def send(call: Call, clock: Clock) -> Exchange:
     """Connect, send `call`, wait for the headers.
 
-    Raises ConnectError, ServerTimeoutError, or StreamBrokenError (`NoAnswerError` where not one byte came).
+    Raises ConnectError, ServerTimeoutError, or StreamBrokenError (`NoAnswerError` where not one byte came);
+    ConfigError for a header that cannot be sent.
     """
-    import httpcore
-
+    from llmstream_cli.transport.client import make_client, make_request
     from llmstream_cli.transport.network import Network
 
     clock.connecting()
     proxy = find_proxy(call.url)
     network = Network(clock, call.shown_url, proxy=redact_url(str(proxy)) if proxy else None)
-    pool = _make_pool(call, network, proxy)
+    request = make_request(call)
+    client = make_client(call, network, proxy)
     try:
         with failures_explained(call, network, in_body=False):
-            response = pool.handle_request(
-                httpcore.Request(
-                    call.method,
-                    _engine_url(call.url),
-                    headers=call.wire_headers(),
-                    content=_Body(call.body, network),
-                )
-            )
-            return Exchange(call, clock, network, pool, response)
+            return Exchange(call, clock, network, client, client.send(request, stream=True))
     except BaseException:
-        pool.close()
+        client.close()
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """The request body; the engine takes it right after it sent the request's head."""
-
-    data: bytes
-    network: "Network"
-
-    def __iter__(self) -> Iterator[bytes]:
-        self.network.sent()
-        if self.data:
-            yield self.data
-
-
-def _make_pool(call: Call, network: "Network", proxy: UrlParts | None) -> "httpcore.ConnectionPool":
-    import httpcore
-
-    from llmstream_cli.transport.tls import make_context
-
-    context = make_context(call.target, call.url.scheme, call.shown_url)
-    if proxy is None:
-        return httpcore.ConnectionPool(ssl_context=context, network_backend=network)
-    user, _, password = unquote(proxy.userinfo).partition(":")
-    return httpcore.HTTPProxy(
-        proxy_url=_engine_url(proxy),
-        proxy_auth=(user, password) if proxy.userinfo else None,
-        ssl_context=context,
-        proxy_ssl_context=make_context(call.target, "https", call.shown_url)
-        if proxy.scheme == "https"
-        else None,
-        network_backend=network,
-    )
-
-
-def _engine_url(url: UrlParts) -> "httpcore.URL":
-    import httpcore
-
-    return httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target)

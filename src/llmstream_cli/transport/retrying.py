@@ -5,9 +5,9 @@ from time import monotonic
 from llmstream_cli.errors import HttpStatusError, ServerTimeoutError, StreamBrokenError, TimeoutKind
 from llmstream_cli.transport.clock import Clock
 from llmstream_cli.transport.failures import NoAnswerError
+from llmstream_cli.transport.status import MAX_RETRY_AFTER_S
 from llmstream_cli.transport.target import Timeouts, WaitNotice
 
-MAX_RETRY_AFTER_S = 60.0
 FIRST_BACKOFF_S = 0.5
 _LOADING_POLL_S = (0.5, 2.0)
 _REASONS = {
@@ -57,9 +57,6 @@ class Retrying:
         if wait_s is None:
             wait_s, self._backoff_s = self._backoff_s, self._backoff_s * 2
         if wait_s > MAX_RETRY_AFTER_S:
-            error.hint = (
-                f"the server asks to wait {wait_s:g} s, longer than the {MAX_RETRY_AFTER_S:g} s waited for"
-            )
             return None
         return self._retry(_REASONS[error.status], wait_s)
 

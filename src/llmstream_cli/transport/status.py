@@ -14,6 +14,8 @@ from llmstream_cli.urls import redact_url
 MAX_ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 5.0
 """How long the body of an error answer may keep the user waiting."""
+MAX_RETRY_AFTER_S = 60.0
+"""The longest wait for a server that asks to be left alone for a while."""
 _SHOWN_CHARACTERS = 500
 _HINTS = {
     401: "check the API key",
@@ -31,6 +33,7 @@ def status_error(exchange: Exchange) -> HttpStatusError:
     via = f" (through the proxy {exchange.proxy})" if exchange.proxy else ""
     message = f"{exchange.status} {exchange.reason}".strip() + f" from {exchange.method} {exchange.url}{via}"
     detail, hint = _redirect(exchange) if exchange.status < 400 else _detail(exchange, body)
+    retry_after_s = parse_retry_after(exchange.header("retry-after"), now=time.time())
     return HttpStatusError(
         mask.text(f"{message}: {detail}" if detail else message),
         url=exchange.url,
@@ -38,8 +41,8 @@ def status_error(exchange: Exchange) -> HttpStatusError:
         body=body,
         content_type=exchange.content_type,
         headers=tuple((name, mask.text(value)) for name, value in exchange.headers),
-        retry_after_s=parse_retry_after(exchange.header("retry-after"), now=time.time()),
-        hint=hint,
+        retry_after_s=retry_after_s,
+        hint=hint or _wait_asked_for(retry_after_s),
     )
 
 
@@ -78,6 +81,13 @@ def _detail(exchange: Exchange, body: bytes) -> tuple[str, str | None]:
     detail = " ".join(found.message.split())[:_SHOWN_CHARACTERS]
     kind = exchange.content_type.partition(";")[0].strip()
     return f"{detail} ({kind})" if kind == "text/html" else detail, _HINTS.get(exchange.status)
+
+
+def _wait_asked_for(seconds: float | None) -> str | None:
+    if not seconds:
+        return None
+    limit = f", longer than the {MAX_RETRY_AFTER_S:g} s waited for" if seconds > MAX_RETRY_AFTER_S else ""
+    return f"the server asks to wait {seconds:g} s{limit}"
 
 
 def _read_body(exchange: Exchange) -> bytes:

@@ -9,14 +9,12 @@ from llmstream_cli.transport.target import Target
 _VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR")
 
 
-def make_context(target: Target, scheme: str, url: str) -> ssl.SSLContext:
-    """The TLS context for `scheme`; for http an empty one, because loading certificates takes long.
+def make_context(target: Target, url: str) -> ssl.SSLContext:
+    """Trusts `Target.ca_file`, else what the environment names, else the system's certificates and certifi's.
 
-    `Target.ca_file`, else the certificates that the environment names, else the system's with certifi's.
+    Raises ConnectError for certificates that cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if scheme == "http":
-        return context
     if not target.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
