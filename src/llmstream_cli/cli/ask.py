@@ -88,7 +88,7 @@ def warner(settings: Settings, output: Output) -> Explain:
 
 def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
     """Stream one answer to the chosen renderer, print its ending, return the exit code."""
-    renderer = choose_renderer(output, settings.format or "text", settings.reasoning)
+    renderer = choose_renderer(output, settings.format, settings.reasoning)
     if settings.format not in ("jsonl", "raw"):
         output.waiting.start()
 

@@ -30,7 +30,9 @@ def start(flags: Flags, *, needs_server: bool = True) -> Run:
     """Read the configuration, decide the settings, look at the standard streams."""
     store = load_store(config_file(os.environ))
     settings = resolve(flags, os.environ, store, needs_server=needs_server)
-    output = open_output(color=settings.color, plain=settings.plain, term=os.environ.get("TERM"))
+    output = open_output(
+        color=settings.color, plain=settings.plain, term=os.environ.get("TERM"), env=os.environ
+    )
     if not settings.quiet:
         for warning in store.warnings:
             output.stderr.line(f"⚠ {warning}", "warning")

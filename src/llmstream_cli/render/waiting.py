@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from llmstream_cli.events import Event, KeepAlive, PrefillProgress
@@ -29,6 +29,7 @@ class WaitingLine:
         self._what = "waiting"
         self._keep_alives = 0
         self._painted = False
+        self._meanwhile: Callable[[], None] | None = None
         unicode = (getattr(sys.stderr, "encoding", None) or "").lower().replace("-", "") == "utf8"
         self._frames = _FRAMES if unicode else _ASCII_FRAMES
 
@@ -37,6 +38,10 @@ class WaitingLine:
         if self._enabled and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="waiting-line", daemon=True)
             self._thread.start()
+
+    def meanwhile(self, work: Callable[[], None]) -> None:
+        """Let the thread do `work` once if the wait is long enough for the line to show."""
+        self._meanwhile = work
 
     @property
     def live(self) -> bool:
@@ -91,6 +96,9 @@ class WaitingLine:
                 self._painted = True
                 # A line that wraps could not be erased.
                 self._paint(f"{self._frames[tick % len(self._frames)]} {self._words()}"[: _columns() - 1])
+            if self._meanwhile is not None:
+                work, self._meanwhile = self._meanwhile, None
+                work()
 
     def _words(self) -> str:
         alive = f", {self._keep_alives} keep-alives" if self._keep_alives else ""
