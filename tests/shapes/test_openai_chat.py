@@ -506,9 +506,16 @@ class TestErrors:
                 {"error": {"message": "boom", "http_status_code": 422}},
                 StreamError(kind="server_error", message="boom", http_status=422),
             ),
+            ({"error": "boom", "code": "x"}, StreamError(kind="server_error", message="boom", code="x")),
             (
-                {**chunk({"content": "a"}), "error": {"message": "boom"}},
-                StreamError(kind="server_error", message="boom"),
+                {
+                    "error": {
+                        "message": "boom",
+                        "code": 502,
+                        "metadata": {"error_type": "provider_overloaded"},
+                    }
+                },
+                StreamError(kind="provider_overloaded", message="boom", code=502),
             ),
         ],
     )
@@ -532,6 +539,13 @@ class TestErrors:
         assert frames.decode(Frame(data, name="error")) == []
         assert frames.error is not None
         assert frames.error.message == message
+
+    def test_an_error_beside_the_last_text(self) -> None:
+        frames = decoder()
+        said = {**chunk({"content": "a"}), "error": {"message": "boom"}}
+        assert frames.decode(Frame(json.dumps(said))) == [TextDelta(text="a")]
+        assert frames.error == StreamError(kind="server_error", message="boom")
+        assert (frames.done, frames.complete) == (True, False)
 
     def test_error_null_is_no_error(self) -> None:
         assert events_of({**chunk({"content": "a"}), "error": None}) == [TextDelta(text="a")]

@@ -197,7 +197,7 @@ def refusal_events(text: Json, choice: int = 0) -> list[Event]:
 def error_from(value: Json, *, http_status: int | None = None) -> StreamError | None:
     """The failure in a decoded body or frame, in any of the forms servers use, else None.
 
-    ``{"error": {...}}``, ``{"error": "text"}``, ``{"error": "text", "error_type": ...}``, flat
+    ``{"error": {...}}``, ``{"error": "text"}`` with ``error_type`` or ``code`` beside it, flat
     ``{"object": "error", "message": ...}``, ``{"detail": ...}``, and a list holding one of them.
     """
     if isinstance(value, list):
@@ -209,7 +209,7 @@ def error_from(value: Json, *, http_status: int | None = None) -> StreamError | 
         return _error_object(error, fallback=body, http_status=http_status)
     if isinstance(error, str):
         kind = as_text(body.get("error_type")) or DEFAULT_ERROR_KIND
-        return StreamError(kind=kind, message=error, code=None, http_status=http_status)
+        return StreamError(kind=kind, message=error, code=_code(body), http_status=http_status)
     if body.get("object") == "error" or body.get("type") == "error":
         return _error_object(body, fallback={}, http_status=http_status)
     if "detail" in body and http_status is not None:
@@ -254,19 +254,25 @@ def _error_object(
 ) -> StreamError:
     # "status" is Google's word: RESOURCE_EXHAUSTED ...
     kind = as_text(error.get("type")) or as_text(error.get("status")) or as_text(fallback.get("error_type"))
-    code = error.get("code")
+    # OpenRouter's and Anthropic's finer words.
+    kind = kind or as_text(as_object(error.get("metadata")).get("error_type"))
+    code = _code(error)
     if code is None:
-        # Anthropic's finer word.
-        code = as_object(error.get("details")).get("error_code")
+        code = as_text(as_object(error.get("details")).get("error_code"))
     status = as_int(error.get("http_status_code")) or http_status
     message = as_text(error.get("message")) or as_text(fallback.get("message")) or json.dumps(dict(error))
     return StreamError(
         # In a flat object, "error" is what the object is, not what went wrong.
         kind=DEFAULT_ERROR_KIND if kind in (None, "error") else kind,
         message=message,
-        code=code if isinstance(code, str | int) else None,
+        code=code,
         http_status=status,
     )
+
+
+def _code(error: Mapping[str, Json]) -> str | int | None:
+    code = error.get("code")
+    return code if isinstance(code, str | int) else None
 
 
 def _detail(detail: Json) -> str:

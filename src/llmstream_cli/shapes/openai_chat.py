@@ -71,6 +71,10 @@ class _ChatDecoder(OpenAIDecoder):
         reasoning = delta.get("reasoning_content") or delta.get("reasoning") or delta.get("thinking")
         if reasoning:
             events += reasoning_events(reasoning, index)
+        elif details := delta.get("reasoning_details"):
+            # OpenRouter, mostly beside `reasoning`.
+            for detail in objects(details):
+                events += reasoning_events(detail.get("text") or detail.get("summary"), index)
         content = delta.get("content")
         if isinstance(content, list):
             events += _part_events(content, index)

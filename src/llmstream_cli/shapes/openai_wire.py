@@ -24,6 +24,7 @@ from llmstream_cli.events import (
 )
 from llmstream_cli.fields import EMPTY, as_int, as_object, as_text, objects
 from llmstream_cli.framing import Frame
+from llmstream_cli.request import without_none
 from llmstream_cli.shapes.base import DEFAULT_ERROR_KIND, FrameDecoder, bare_error, error_from, parse_frame
 from llmstream_cli.shapes.llamacpp_wire import context_full, read_progress, read_timings
 
@@ -39,12 +40,15 @@ REASONS = {
     # TGI
     "eos_token": FinishReason.EOS,
     "stop_sequence": FinishReason.STOP_SEQUENCE,
+    # Mistral
+    "model_length": FinishReason.CONTEXT,
     # llama.cpp's own words
     "eos": FinishReason.EOS,
     "word": FinishReason.STOP_SEQUENCE,
     "limit": FinishReason.LENGTH,
 }
-_UNEXPLAINED = StreamError(kind=DEFAULT_ERROR_KIND, message='the answer ended with finish reason "error"')
+_FAILURES = ("error", "insufficient_system_resource")
+"""Finish reasons that are none: of OpenRouter and Mistral, of DeepSeek."""
 _REPORTS = ("usage", "timings", "prompt_progress")
 
 
@@ -96,11 +100,15 @@ class OpenAIDecoder(FrameDecoder):
         return [] if chunk is None else [UnknownFrame(name=frame.name, data=frame.data)]
 
     def _chunk(self, chunk: Mapping[str, Json], frame: Frame) -> list[Event]:
+        if "x_groq" in chunk:
+            chunk = _with_groq(chunk)
         choices = chunk.get("choices")
         if not choices or "error" in chunk:
             error = error_from(chunk)
             if error:
-                return self.fail(error)
+                self.fail(error)
+                if not choices:
+                    return []
         events = self.start(
             response_id=chunk.get("id"),
             model=chunk.get("model"),
@@ -138,15 +146,18 @@ class OpenAIDecoder(FrameDecoder):
     def _finish(self, choice: Mapping[str, Json], index: int, raw: str, events: list[Event]) -> None:
         reason, stop_sequence, stop_token = REASONS.get(raw, FinishReason.OTHER), None, None
         native = self._verbose.get(index, EMPTY)
-        if raw in ("stop", "word", "eos"):
-            reason, stop_sequence, stop_token = _native_stop(native) or _matched_stop(choice)
+        if raw in ("stop", "word", "eos") and (told := _native_stop(native)):
+            reason, stop_sequence, stop_token = told
+        elif raw == "stop":
+            reason, stop_sequence, stop_token = _matched_stop(choice)
         elif raw in ("length", "limit") and context_full(native):
             reason = FinishReason.CONTEXT
         events.append(
             self.finish(reason, raw, choice=index, stop_sequence=stop_sequence, stop_token=stop_token)
         )
-        if raw == "error":
-            self.fail(error_from(choice) or _UNEXPLAINED)
+        if raw in _FAILURES:
+            message = f'the answer ended with finish reason "{raw}"'
+            self.fail(error_from(choice) or StreamError(kind=DEFAULT_ERROR_KIND, message=message))
 
     def _native_report(self, native: Mapping[str, Json]) -> list[Event]:
         """llama.cpp's own terminal object, added to an OpenAI chunk on ``"verbose": true``."""
@@ -213,14 +224,33 @@ def _matched_stop(choice: Mapping[str, Json]) -> tuple[FinishReason, str | None,
     return FinishReason.EOS if proves_eos else FinishReason.STOP, None, None
 
 
+def _with_groq(chunk: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Groq's own object in its last chunk: the counts, and in a string why the stream was cut short."""
+    own = as_object(chunk["x_groq"])
+    return {**{key: own[key] for key in ("usage", "error") if own.get(key)}, **without_none(chunk)}
+
+
 def read_usage(value: Mapping[str, Json]) -> Usage | None:
     """The counts; None where there are none, and for all zeros, which stand for "not known yet" (Ollama)."""
-    usage = Usage(
-        prompt_tokens=as_int(value.get("prompt_tokens")),
-        completion_tokens=as_int(value.get("completion_tokens")),
-        reasoning_tokens=as_int(as_object(value.get("completion_tokens_details")).get("reasoning_tokens")),
-        cached_tokens=as_int(as_object(value.get("prompt_tokens_details")).get("cached_tokens")),
-        total_tokens=as_int(value.get("total_tokens")),
+    prompt = as_int(value.get("prompt_tokens"))
+    completion = as_int(value.get("completion_tokens"))
+    total = as_int(value.get("total_tokens"))
+    if not (prompt or completion or total):
+        return None
+    reasoning = as_int(as_object(value.get("completion_tokens_details")).get("reasoning_tokens"))
+    cached = as_int(as_object(value.get("prompt_tokens_details")).get("cached_tokens"))
+    if reasoning is None:
+        # Azure, for models of others
+        reasoning = as_int(value.get("reasoning_tokens"))
+    if reasoning and total == (prompt or 0) + (completion or 0) + reasoning:
+        # xAI does not count reasoning as a part of the completion; everybody else does.
+        completion = (completion or 0) + reasoning
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        reasoning_tokens=reasoning,
+        # DeepSeek
+        cached_tokens=as_int(value.get("prompt_cache_hit_tokens")) if cached is None else cached,
+        total_tokens=total,
         raw=value,
     )
-    return usage if usage.prompt_tokens or usage.completion_tokens or usage.total_tokens else None
