@@ -17,6 +17,7 @@ REFUSED = StreamError(kind="bad_request", message="stop cannot contain an empty 
 CUT = StreamError(kind="connection_closed", message="the connection closed")
 SPECIAL = {"<|x|>": Tokens(ids=(5,), special=True)}
 TYPED = {"<|im_end|>": Tokens(ids=(1, 2, 3))}
+HELPS = {"stop": Trial.HONOURED}
 LONG = "x" * 250
 
 PRESENT: list[tuple[str, Confidence, Evidence]] = [
@@ -27,6 +28,9 @@ PRESENT: list[tuple[str, Confidence, Evidence]] = [
         LIKELY,
         answer("a b c", " b", shape="anthropic", path="/v1/messages", body={"stop": [" b"]}),
     ),
+    ("wrong_field", PROVED, answer("a b c", " b", body={"x": 1, "options": {"stop": [" b"]}}, trials=HELPS)),
+    ("not_sent", PROVED, answer("a b", "b", shape="openai-responses", kind="llama.cpp", body={})),
+    ("not_sent", PROVED, answer("a b", "b", shape="openai-responses", body={})),
     ("no_stop_support", LIKELY, answer("a b", "b", shape="openai-responses", path="/v1/responses")),
     ("no_stop_support", LIKELY, answer("a b", "b", path="/api/v1/chat")),
     ("no_stop_support", LIKELY, answer("a b c", "b", kind="ollama", model_format="safetensors")),
@@ -97,6 +101,8 @@ HONOURED = answer("a ", "b", reason=WORD, matched="b", settings={"stop": ["b"]})
 ABSENT: list[tuple[str, Evidence]] = [
     ("wrong_field", answer("a b c", " b")),
     ("wrong_field", answer("a b c", " b", shape="ollama-chat", body={"options": {"stop": [" b"]}})),
+    ("not_sent", answer("a b", "b", body={"options": {"stop": ["b"]}})),
+    ("no_stop_support", answer("a b c", "b", trials={"stop": Trial.IGNORED, "options.stop": Trial.KEPT})),
     ("no_stop_support", answer("a b", "b", shape="openai-responses", kind="llama.cpp")),
     ("no_stop_support", answer("a b", "c", kind="ollama", model_format="gguf")),
     ("no_stop_support", answer("a b c", "b", trials={"stop": Trial.HONOURED})),

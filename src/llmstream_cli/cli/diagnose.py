@@ -60,9 +60,18 @@ class _Watcher:
         self.outcomes.append(outcome)
 
 
+BlackBox = Annotated[
+    bool, typer.Option("--probe", help="Ask up to 3 short questions more: are stop strings honoured at all?")
+]
+
+
 @takes_flags
 def diagnose_command(
-    flags: Flags, prompt: Prompt = None, capture: CaptureFile = None, probes: Probes = True
+    flags: Flags,
+    prompt: Prompt = None,
+    capture: CaptureFile = None,
+    probes: Probes = True,
+    probe: BlackBox = False,
 ) -> int:
     """Ask, then explain what became of each stop sequence, and why.
 
@@ -79,7 +88,7 @@ def diagnose_command(
     if capture is not None:
         evidence = _recorded(run, capture)
     else:
-        evidence, asked = _live(run, prompt or [], probes=probes)
+        evidence, asked = _live(run, prompt or [], probes=probes, probe=probe)
     _show(run, evidence, asked)
     quiet = replace(run.settings, footer=False, quiet=True)
     return conclude(evidence.outcome, quiet, run.output)
@@ -123,7 +132,7 @@ def _recorded(run: Run, file: Path) -> Evidence:
     )
 
 
-def _live(run: Run, prompt: list[str], *, probes: bool) -> "tuple[Evidence, tuple[Probe, ...]]":
+def _live(run: Run, prompt: list[str], *, probes: bool, probe: bool) -> "tuple[Evidence, tuple[Probe, ...]]":
     from llmstream_cli.session import ask
 
     settings, output = run.settings, run.output
@@ -155,7 +164,13 @@ def _live(run: Run, prompt: list[str], *, probes: bool) -> "tuple[Evidence, tupl
             shape_field=plan.shape.stop_field,
             prompt_text=question,
         )
-        return _probed(plan, evidence) if probes else (evidence, ())
+        log: tuple[Probe, ...] = ()
+        if probes:
+            evidence, log = _probed(plan, evidence)
+        if probe:
+            evidence, tried = _tried(plan, evidence, run)
+            log += tried
+        return evidence, log
 
 
 def _wanted(settings: Settings, body: Mapping[str, Json]) -> tuple[str, ...]:
@@ -190,3 +205,13 @@ def _probed(plan: "Plan", evidence: Evidence) -> "tuple[Evidence, tuple[Probe, .
         ids=evidence.generated_ids,
     )
     return replace(evidence, probed=found if log else Probed()), log
+
+
+def _tried(plan: "Plan", evidence: Evidence, run: Run) -> "tuple[Evidence, tuple[Probe, ...]]":
+    from llmstream_cli.trial import MOST_REQUESTS, TRIAL_TOKENS, try_stops
+
+    if not run.settings.quiet:
+        what = f"up to {MOST_REQUESTS} questions more, {TRIAL_TOKENS} tokens each"
+        run.output.stderr.line(f"· --probe: {what}", "dim")
+    result = try_stops(plan, evidence.field)
+    return replace(evidence, probed=replace(evidence.probed, trials=result.trials)), result.log

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from llmstream_cli.diagnose.endpoints import stop_field
 from llmstream_cli.events import EndStatus, Finish, FinishReason, Json
-from llmstream_cli.fields import as_int, as_list, as_object, objects
+from llmstream_cli.fields import as_int, as_list, as_object, as_text, objects
 from llmstream_cli.identity import ServerIdentity
 from llmstream_cli.outcome import Outcome
 from llmstream_cli.turn import Turn
@@ -75,12 +75,24 @@ class Evidence:
         return self.turn.first.reasoning or ""
 
     @property
+    def generated(self) -> str:
+        """Reasoning and text: servers look for stop strings in both."""
+        return self.reasoning + self.text
+
+    @property
     def finish(self) -> Finish | None:
         return self.turn.first.finish
 
     @property
     def reason(self) -> FinishReason | None:
         return self.finish.reason if self.finish else None
+
+    @property
+    def matched(self) -> str | None:
+        """The stop string that the server names; llama.cpp names it even where a tool call ended."""
+        if self.finish is not None and self.finish.stop_sequence is not None:
+            return self.finish.stop_sequence
+        return as_text(self.turn.detail.get("stopping_word"))
 
     @property
     def complete(self) -> bool:

@@ -58,7 +58,7 @@ def diagnosis_json(diagnosis: Diagnosis, probes: "Sequence[Probe]") -> str:
 
 
 def diagnosis_screen(diagnosis: Diagnosis, probes: "Sequence[Probe]", *, verbose: int) -> str:
-    """For people, every line harmless to a terminal. The probes that failed are told, with `verbose` all."""
+    """For people, every line harmless to a terminal. Probes that found something are told."""
     lines = [*_answer(diagnosis.evidence.outcome)]
     for number, report in enumerate(diagnosis.stops, 1):
         lines += ["", *_stop(report, f"Stop {number} of {len(diagnosis.stops)}")]
@@ -66,7 +66,7 @@ def diagnosis_screen(diagnosis: Diagnosis, probes: "Sequence[Probe]", *, verbose
         lines += ["", "The answer"]
         for finding in diagnosis.answer:
             lines += _finding(finding)
-    shown = [probe for probe in probes if verbose or not probe.ok]
+    shown = [probe for probe in probes if verbose or probe.said]
     if shown:
         lines += ["", "Probes", *(f"  {probe.request}  {probe.said or 'ok'}" for probe in shown)]
     return "".join(f"{harmless(line)}\n" for line in lines)

@@ -15,6 +15,7 @@ from llmstream_cli.diagnose.rules.request import (
     literal_escape,
     min_tokens,
     no_stop_support,
+    not_sent,
     too_many_stops,
     wrong_field,
     wrong_type,
@@ -42,6 +43,7 @@ from llmstream_cli.diagnose.rules.tokens import (
 
 STOP_RULES: tuple[Rule, ...] = (
     wrong_field,
+    not_sent,
     no_stop_support,
     empty_stop,
     too_many_stops,

@@ -7,7 +7,7 @@ from llmstream_cli.events import FinishReason
 from llmstream_cli.fields import compact
 
 _STOPPED = (FinishReason.STOP, FinishReason.STOP_SEQUENCE)
-_TAIL = 20
+_TAIL = 40
 
 
 @rule(
@@ -19,7 +19,7 @@ def matched_in_reasoning(evidence: Evidence, stop: str) -> Signs | None:
         return None
     lines = (f"{len(evidence.reasoning):,} characters of reasoning, no text", _said(evidence))
     advice = "Choose a rarer stop string, or turn reasoning off at the server."
-    return proved(*lines, advice=advice) if _matched(evidence, stop) else possible(*lines, advice=advice)
+    return proved(*lines, advice=advice) if evidence.matched == stop else possible(*lines, advice=advice)
 
 
 @rule(
@@ -32,7 +32,7 @@ def cut_tool_call(evidence: Evidence, stop: str) -> Signs | None:
         return None
     lines = (f"the arguments of {cut[-1].name or '?'} end with {escaped(cut[-1].arguments_text[-_TAIL:])}",)
     advice = "Choose a stop string that cannot stand in JSON or tool markup."
-    return proved(*lines, advice=advice) if _matched(evidence, stop) else likely(*lines, advice=advice)
+    return proved(*lines, advice=advice) if evidence.matched == stop else likely(*lines, advice=advice)
 
 
 @rule(
@@ -48,7 +48,7 @@ def matched_at_once(evidence: Evidence, stop: str) -> Signs | None:
     if evidence.probed.prompt is not None:
         lines.append(f"the prompt ends with {escaped(evidence.probed.prompt[-_TAIL:])}")
     advice = "Choose a stop string that the answer does not begin with."
-    return proved(*lines, advice=advice) if _matched(evidence, stop) else possible(*lines, advice=advice)
+    return proved(*lines, advice=advice) if evidence.matched == stop else possible(*lines, advice=advice)
 
 
 @rule(
@@ -74,7 +74,7 @@ def tail_lost(evidence: Evidence, stop: str) -> Signs | None:
     told_by="the server names a match, or lists strings in its settings, that the request does not have",
 )
 def default_stops(evidence: Evidence, stop: str) -> Signs | None:
-    matched = evidence.finish.stop_sequence if evidence.finish else None
+    matched = evidence.matched
     if matched is not None and matched not in evidence.stops:
         own = compact(list(evidence.effective_stops or (matched,)))
         advice = "Look at the server's options (-r), its template and the model's file for this string."
@@ -85,13 +85,9 @@ def default_stops(evidence: Evidence, stop: str) -> Signs | None:
     return possible(f"the model's own stop strings: {own}", advice="A list of your own replaces them.")
 
 
-def _matched(evidence: Evidence, stop: str) -> bool:
-    return evidence.finish is not None and evidence.finish.stop_sequence == stop
-
-
 def _said(evidence: Evidence) -> str:
     if evidence.finish is None:
         return "no finish reason"
     word = escaped(evidence.finish.raw_reason or "")
-    matched = evidence.finish.stop_sequence
+    matched = evidence.matched
     return f"the server says {word}" + (f", matched {escaped(matched)}" if matched is not None else "")

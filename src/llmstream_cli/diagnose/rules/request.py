@@ -1,6 +1,6 @@
 """Causes that stand in the request."""
 
-from llmstream_cli.diagnose.endpoints import placed, strings
+from llmstream_cli.diagnose.endpoints import placed, stops_in, strings
 from llmstream_cli.diagnose.evidence import Evidence, Trial
 from llmstream_cli.diagnose.findings import Signs, likely, possible, proved, rule
 from llmstream_cli.diagnose.places import escaped, positions, unescaped, window
@@ -32,10 +32,28 @@ def wrong_field(evidence: Evidence, stop: str) -> Signs | None:
         return None
     lines = [f"sent in `{sent[0]}`; this endpoint reads `{evidence.field}`"]
     advice = f"Send it as `{evidence.field}`: --stop puts it there."
+    if evidence.probed.trials.get(evidence.field) in (Trial.HONOURED, Trial.KEPT):
+        return proved(*lines, f"--probe: a word sent as `{evidence.field}` stopped it", advice=advice)
     if evidence.effective_stops is not None:
         own = compact(list(evidence.effective_stops))
         return proved(*lines, f"the server's own settings say stop = {own}", advice=advice)
     return likely(*lines, advice=advice)
+
+
+@rule(
+    says="The stop string was not sent at all.",
+    told_by="the request holds it nowhere: the API has no stop parameter, or takes fewer",
+)
+def not_sent(evidence: Evidence, stop: str) -> Signs | None:
+    if not stop or stop in stops_in(evidence.body):
+        return None
+    shape = evidence.outcome.asked.shape
+    if evidence.field is None or evidence.field == evidence.shape_field:
+        return proved(f"the request for {shape} holds it nowhere", advice=_CUT_HERE)
+    return proved(
+        f"the API of {shape} has no stop parameter; this server reads `{evidence.field}` all the same",
+        advice=f"-o '{evidence.field}=[{escaped(stop)}]'",
+    )
 
 
 @rule(
@@ -50,7 +68,8 @@ def no_stop_support(evidence: Evidence, stop: str) -> Signs | None:
         return likely(line, advice=_CUT_HERE) if evidence.went_past(stop) else None
     if evidence.field is None:
         return likely(f"{evidence.path} reads no stop list", advice=advice)
-    if evidence.probed.trials.get(evidence.field) is Trial.IGNORED:
+    trials = evidence.probed.trials
+    if trials.get(evidence.field) is Trial.IGNORED and set(trials.values()) == {Trial.IGNORED}:
         line = f"a word of the server's own answer, sent back as `{evidence.field}`, changed nothing"
         return proved(line, advice=_CUT_HERE)
     return None
@@ -118,13 +137,13 @@ def too_many_stops(evidence: Evidence, stop: str) -> Signs | None:  # noqa: ARG0
 )
 def literal_escape(evidence: Evidence, stop: str) -> Signs | None:
     meant = unescaped(stop)
-    if meant is None or stop in evidence.text:
+    if meant is None or stop in evidence.generated:
         return None
     field = evidence.field or "stop"
     lines = [f'sent     "{field}": [{escaped(stop)}]']
     if evidence.echoed(stop):
         lines.append(f"the server's own settings say stop = {compact(list(evidence.effective_stops or ()))}")
-    at = positions(evidence.text, meant)
+    at = positions(evidence.generated, meant)
     if at:
         where = ", ".join(map(str, at))
         lines.append(f"the answer has {escaped(meant)} at {where}, the two characters nowhere")

@@ -1,6 +1,6 @@
 """Causes that the answer's own text shows."""
 
-from llmstream_cli.diagnose.evidence import Evidence
+from llmstream_cli.diagnose.evidence import Evidence, Trial
 from llmstream_cli.diagnose.findings import Signs, likely, possible, proved, rule
 from llmstream_cli.diagnose.places import code_points, escaped, near_misses, unescaped, window
 from llmstream_cli.events import FinishReason
@@ -20,14 +20,14 @@ _ENDINGS = {
     told_by="the answer has it in other case, quotes, white space, line ends or Unicode form",
 )
 def near_miss(evidence: Evidence, stop: str) -> Signs | None:
-    miss = next(near_misses(evidence.text, stop), None)
-    if miss is None or _matched(evidence, stop):
+    miss = next(near_misses(evidence.generated, stop), None)
+    if miss is None or evidence.matched == stop:
         return None
     what, piece = miss
-    at = evidence.text.find(piece)
+    at = evidence.generated.find(piece)
     lines = [
         f"asked for {escaped(stop)}, the answer has {escaped(piece)}: they differ in {what}",
-        f"in the answer at {at}: {window(evidence.text, at, len(piece))}",
+        f"in the answer at {at}: {window(evidence.generated, at, len(piece))}",
     ]
     if what not in ("upper and lower case", "the amount of white space"):
         lines.append(f"code points asked for {code_points(stop)}, in the answer {code_points(piece)}")
@@ -43,16 +43,15 @@ def near_miss(evidence: Evidence, stop: str) -> Signs | None:
     told_by="the whole answer lacks it, in any spelling, and the server says what else ended it",
 )
 def never_generated(evidence: Evidence, stop: str) -> Signs | None:
-    generated = evidence.text + evidence.reasoning
-    if not stop or not evidence.complete or stop in generated or _matched(evidence, stop):
+    if not stop or not evidence.complete or stop in evidence.generated or evidence.matched == stop:
         return None
-    if next(near_misses(evidence.text, stop), None) or _hidden(evidence, stop):
+    if next(near_misses(evidence.generated, stop), None) or _hidden(evidence, stop):
         return None
     meant = unescaped(stop)
-    if (meant and meant in evidence.text) or evidence.reason not in _SAYS_WHY:
+    if (meant and meant in evidence.generated) or evidence.reason not in _SAYS_WHY:
         return None
     advice = "The model did not write it: ask for it in the prompt, or raise -n."
-    line = f"{len(evidence.text):,} characters without it; {_ENDINGS[_reason(evidence)]}"
+    line = f"{len(evidence.generated):,} characters without it; {_ENDINGS[_reason(evidence)]}"
     return proved(line, advice=advice)
 
 
@@ -61,9 +60,9 @@ def never_generated(evidence: Evidence, stop: str) -> Signs | None:
     told_by="the prompt has the stop string and the answer does not",
 )
 def only_in_prompt(evidence: Evidence, stop: str) -> Signs | None:
-    if not stop.strip() or stop in evidence.text + evidence.reasoning or stop not in evidence.prompt_text:
+    if not stop.strip() or stop in evidence.generated or stop not in evidence.prompt_text:
         return None
-    if _matched(evidence, stop) or evidence.reason not in _SAYS_WHY:
+    if evidence.matched == stop or evidence.reason not in _SAYS_WHY:
         return None
     at = evidence.prompt_text.find(stop)
     return possible(
@@ -84,6 +83,8 @@ def not_distinguishable(evidence: Evidence, stop: str) -> Signs | None:
     advice = "Ask with --probe, which proves whether this endpoint honours stop strings."
     if evidence.server.kind == "llama.cpp":
         advice = "Ask with -o verbose=true on the OpenAI endpoints, or with --shape llamacpp."
+    if evidence.field and evidence.probed.trials.get(evidence.field) in (Trial.HONOURED, Trial.KEPT):
+        advice = "Nothing: --probe proved that this endpoint honours stop strings."
     raw = evidence.finish.raw_reason if evidence.finish else None
     return possible(f"the server's word is {escaped(raw or '')}", advice=advice)
 
@@ -98,10 +99,6 @@ def ended_early(evidence: Evidence, stop: str) -> Signs | None:
     error = evidence.turn.end.error
     how = error.message if error else f"the stream is {evidence.outcome.status}"
     return proved(how, advice="Repair the connection first: this says nothing of the stop string.")
-
-
-def _matched(evidence: Evidence, stop: str) -> bool:
-    return evidence.finish is not None and evidence.finish.stop_sequence == stop
 
 
 def _hidden(evidence: Evidence, stop: str) -> bool:

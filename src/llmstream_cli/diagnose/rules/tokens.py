@@ -20,7 +20,7 @@ _LONGEST_AT_SGLANG = 60
 )
 def special_token_hidden(evidence: Evidence, stop: str) -> Signs | None:
     tokens = evidence.probed.tokens.get(stop)
-    if stop in evidence.text or (evidence.finish and evidence.finish.stop_sequence == stop):
+    if stop in evidence.text or evidence.matched == stop:
         return None
     if tokens is None:
         if not MARKER.fullmatch(stop) or evidence.reason is FinishReason.STOP_SEQUENCE:
