@@ -10,6 +10,7 @@
           ├── HttpStatusError         4/5 an HTTP error status instead of a stream
           ├── ConnectError            6   DNS, refused, unreachable, TLS
           ├── ServerTimeoutError      7   one of the four time-outs
+          ├── NotWantedError        141   nobody reads the answer any more
           └── StreamBrokenError       8   the connection ended before the body did
 
 Nothing that a server, a network or a user can do may leave the program as any other exception.
@@ -95,6 +96,12 @@ class ServerTimeoutError(TransportError):
     def __init__(self, message: str, *, url: str, which: TimeoutKind, hint: str | None = None) -> None:
         super().__init__(message, url=url, hint=hint)
         self.which = which
+
+
+class NotWantedError(TransportError):
+    """Whoever was to get the answer is gone, so it was not waited for any longer."""
+
+    exit_code = ExitCode.PIPE_CLOSED
 
 
 class StreamBrokenError(TransportError):

@@ -104,6 +104,8 @@ def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
         renderer,
         record=None if record is None else lambda: CaptureWriter(Path(record), secrets=plan.target.secrets),
         on_wait=on_wait,
+        # --format json writes at the end only; whether anybody still reads matters to it as well.
+        wanted=output.stdout.has_reader,
     )
     output.waiting.stop()
     return conclude(outcome, settings, output)

@@ -52,6 +52,16 @@ class StandardOutput:
         self.wrote = True
         self.at_line_start = text.endswith("\n")
 
+    def has_reader(self) -> bool:
+        """False once the other end of the pipe is closed, where the system can tell without writing."""
+        import select
+
+        if self.is_terminal or sys.stdout is None or not hasattr(select, "poll"):
+            return True
+        watch = select.poll()
+        watch.register(sys.stdout.fileno(), 0)
+        return not any(seen & select.POLLERR for _, seen in watch.poll(0))
+
     def write_bytes(self, data: bytes) -> None:
         if sys.stdout is None:
             return

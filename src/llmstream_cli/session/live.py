@@ -6,7 +6,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from llmstream_cli.capture import CaptureWriter
-from llmstream_cli.errors import HttpStatusError, ServerTimeoutError, StreamBrokenError, TransportError
+from llmstream_cli.errors import (
+    HttpStatusError,
+    NotWantedError,
+    ServerTimeoutError,
+    StreamBrokenError,
+    TransportError,
+)
 from llmstream_cli.events import EndStatus, StreamEnd, StreamError
 from llmstream_cli.identity import recognise
 from llmstream_cli.outcome import Asked, Outcome, empty_turn
@@ -34,17 +40,19 @@ def ask(
     *,
     record: "Callable[[], CaptureWriter] | None" = None,
     on_wait: "Callable[[WaitNotice], None] | None" = None,
+    wanted: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Send `plan`, stream the answer to `renderer`, and say how it ended.
 
-    `record` opens the capture file; a server whose refusal can be met is asked once more, and the capture
-    then holds the last exchange. Raises `ConfigError` if the capture cannot be written.
+    `wanted` is asked while nothing comes: False means that nobody reads the answer any more. `record`
+    opens the capture file; a server whose refusal can be met is asked once more, and the capture then holds
+    the last exchange. Raises `ConfigError` if the capture cannot be written.
     """
     untried = list(REFUSALS)
-    outcome = _ask_once(plan, renderer, record() if record else None, on_wait)
+    outcome = _ask_once(plan, renderer, record() if record else None, on_wait, wanted)
     while better := met(plan, outcome.failure, untried):
         plan = better
-        outcome = _ask_once(plan, renderer, record() if record else None, on_wait)
+        outcome = _ask_once(plan, renderer, record() if record else None, on_wait, wanted)
     renderer.finish(outcome)
     return outcome
 
@@ -54,6 +62,7 @@ def _ask_once(
     renderer: Renderer,
     recorder: CaptureWriter | None,
     on_wait: "Callable[[WaitNotice], None] | None",
+    wanted: Callable[[], bool] | None,
 ) -> Outcome:
     from llmstream_cli.transport import open_stream
 
@@ -68,7 +77,12 @@ def _ask_once(
         )
     try:
         with open_stream(
-            plan.target, http_request, timeouts=plan.timeouts, retries=plan.retries, on_wait=on_wait
+            plan.target,
+            http_request,
+            timeouts=plan.timeouts,
+            retries=plan.retries,
+            on_wait=on_wait,
+            wanted=wanted,
         ) as exchange:
             return _stream(plan, http_request, exchange, renderer, recorder)
     except KeyboardInterrupt:
@@ -85,6 +99,7 @@ def _ask_once(
         timing=Timing(total_s=total_s),
         server=recognise(failure.headers if isinstance(failure, HttpStatusError) else (), None),
         failure=failure,
+        reader_gone=isinstance(failure, NotWantedError),
     )
 
 
@@ -132,6 +147,8 @@ def _stream(
     except ServerTimeoutError as timeout:
         failure, how, status = timeout, "timeout", EndStatus.TIMEOUT
         error = StreamError(kind=timeout_kind(timeout.which), message=timeout.message)
+    except NotWantedError:
+        run.reader_gone, how = True, "client-abort"
     except StreamBrokenError as broken:
         kind = broken_kind(broken)
         how = "reset" if kind == "connection_reset" else "eof"

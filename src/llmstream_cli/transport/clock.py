@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from time import monotonic
 
 from llmstream_cli.errors import TimeoutKind
@@ -21,6 +22,10 @@ class Expired(Exception):
         self.limit_s = limit_s
 
 
+class Unwanted(Exception):
+    """The caller said so while it was waited for."""
+
+
 class Clock:
     """Deadlines for every blocking call. Made once for a request and all its attempts.
 
@@ -28,8 +33,9 @@ class Clock:
     idle time-out off, and `progress`, called for every event, only notes the time.
     """
 
-    def __init__(self, timeouts: Timeouts) -> None:
+    def __init__(self, timeouts: Timeouts, wanted: Callable[[], bool] | None = None) -> None:
         self._timeouts = timeouts
+        self._wanted = wanted
         self._total_at = monotonic() + _limit(timeouts.total_s)
         self._start(TimeoutKind.CONNECT, timeouts.connect_s)
         self._sent_at = self._since
@@ -74,6 +80,11 @@ class Clock:
         """How long to block now, before asking again; raises Expired once the deadline has passed."""
         left = self.remaining_s()
         return SLICE_S if left is None or left > SLICE_S else left
+
+    def waited(self) -> None:
+        """A slice ran out with nothing to show for it; raises Unwanted if nobody waits for more."""
+        if self._wanted is not None and not self._wanted():
+            raise Unwanted
 
     def total_left_s(self) -> float:
         return self._total_at - monotonic()

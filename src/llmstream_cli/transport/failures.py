@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from llmstream_cli.errors import (
     ConfigError,
     ConnectError,
+    NotWantedError,
     ServerTimeoutError,
     StreamBrokenError,
     TimeoutKind,
     TransportError,
 )
 from llmstream_cli.transport.call import Call
-from llmstream_cli.transport.clock import Expired
+from llmstream_cli.transport.clock import Expired, Unwanted
 
 if TYPE_CHECKING:
     from llmstream_cli.transport.network import Network
@@ -32,6 +33,8 @@ def failures_explained(call: Call, network: "Network", *, in_body: bool) -> Iter
         yield
     except Expired as expired:
         raise _timed_out(call, expired) from None
+    except Unwanted:
+        raise NotWantedError("nobody reads the answer any more", url=call.shown_url) from None
     except httpcore.LocalProtocolError:
         # Its own message would show the header's value, which may be the key.
         raise ConfigError("a header or the URL holds a character that HTTP does not allow") from None

@@ -139,6 +139,7 @@ class SocketStream(httpcore.NetworkStream):
             try:
                 data = self._sock.recv(max_bytes)
             except TimeoutError:
+                self._network.clock.waited()
                 continue
             self._network.note(data)
             return data

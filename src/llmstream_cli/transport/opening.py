@@ -22,11 +22,13 @@ def open_stream(
     timeouts: Timeouts,
     retries: int = 2,
     on_wait: Callable[[WaitNotice], None] | None = None,
+    wanted: Callable[[], bool] | None = None,
 ) -> Iterator[Exchange]:
     """Send `request` to `target`; the answer, whose status is below 300, is closed on leaving.
 
     Sent again, at most `retries` times and only before any answer came: after 429, 502, 503, 504 and 529, and
-    once after a connection that closed without a byte. `on_wait` is called before each wait. Raises
+    once after a connection that closed without a byte. `on_wait` is called before each wait. `wanted` is
+    asked about twenty times a second while nothing comes; False ends it with NotWantedError. Raises
     TransportError, and ConfigError for a base URL or header that cannot be sent.
     """
     body = None if request.method == "GET" else request.body
@@ -36,7 +38,8 @@ def open_stream(
         )
     except ValueError as error:
         raise ConfigError(f"the base URL makes no sense: {error}") from None
-    exchange = _open(call, timeouts, retries, on_wait)
+    clock = Clock(timeouts, wanted)
+    exchange = _open(call, clock, Retrying(clock, timeouts, retries), on_wait)
     try:
         yield exchange
     finally:
@@ -44,10 +47,8 @@ def open_stream(
 
 
 def _open(
-    call: Call, timeouts: Timeouts, retries: int, on_wait: Callable[[WaitNotice], None] | None
+    call: Call, clock: Clock, retrying: Retrying, on_wait: Callable[[WaitNotice], None] | None
 ) -> Exchange:
-    clock = Clock(timeouts)
-    retrying = Retrying(clock, timeouts, retries)
     while True:
         try:
             return _attempt(call, clock)
