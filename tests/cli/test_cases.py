@@ -103,7 +103,7 @@ def test_server_keeps_generating_after_ctrl_c() -> None:
     assert done.code == 130
     assert "stopped by you" in done.err
     assert "Traceback" not in done.err
-    assert done.out == b""
+    assert done.out == b"\n"
 
 
 def test_ctrl_c_while_prompt_is_processed() -> None:

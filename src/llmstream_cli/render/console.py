@@ -40,6 +40,9 @@ class StandardOutput:
     def write(self, text: str) -> None:
         if not text:
             return
+        # Noted first: Ctrl-C may come between the writing and a note of it, and the line must still be ended.
+        self.wrote = True
+        self.at_line_start = text.endswith("\n")
         if self.is_terminal:
             encoding = sys.stdout.encoding
             try:
@@ -49,8 +52,6 @@ class StandardOutput:
                 _unwritable(error)
         else:
             self.write_bytes(text.encode("utf-8", "replace"))
-        self.wrote = True
-        self.at_line_start = text.endswith("\n")
 
     def has_reader(self) -> bool:
         """False once the other end of the pipe is closed, where the system can tell without writing."""
