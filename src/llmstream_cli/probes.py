@@ -6,7 +6,7 @@ Nothing here generates, loads or changes anything. A probe that fails is a line 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from llmstream_cli.diagnose import Probed, Tokens
+from llmstream_cli.diagnose import Probe, Probed, Tokens
 from llmstream_cli.diagnose.rules.tokens import MARKER
 from llmstream_cli.errors import TransportError
 from llmstream_cli.events import Json
@@ -17,15 +17,6 @@ from llmstream_cli.transport import Target, ask_json
 PROBE_LIMIT_S = 5.0
 _MOST_TEXTS = 8
 """So many stop strings and markers are tokenized at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """One question to the server; ``said``: the problem, or nothing."""
-
-    request: str
-    ok: bool
-    said: str = ""
 
 
 @dataclass(slots=True)

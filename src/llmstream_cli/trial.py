@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from llmstream_cli.diagnose import Trial
+from llmstream_cli.diagnose import Probe, Trial
 from llmstream_cli.diagnose.endpoints import PLACES
 from llmstream_cli.diagnose.places import escaped
 from llmstream_cli.events import EndStatus, Event, Json
 from llmstream_cli.fields import look_up
 from llmstream_cli.outcome import Outcome
-from llmstream_cli.probes import Probe
 from llmstream_cli.request import merge
 from llmstream_cli.session import Plan, ask
 

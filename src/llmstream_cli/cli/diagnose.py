@@ -11,7 +11,7 @@ from llmstream_cli.cli.ask import Prompt, conversation, explainer, served, warne
 from llmstream_cli.cli.inputs import gather_question
 from llmstream_cli.cli.options import takes_flags
 from llmstream_cli.cli.setup import Run, conclude, start
-from llmstream_cli.diagnose import Evidence, Probed, diagnose, prompt_in, stops_in
+from llmstream_cli.diagnose import Evidence, Probe, Probed, diagnose, prompt_in, stops_in
 from llmstream_cli.diagnose.rules.tokens import MARKER
 from llmstream_cli.errors import ConfigError, UsageError
 from llmstream_cli.events import Event, Json
@@ -23,7 +23,6 @@ from llmstream_cli.settings import Flags, Settings
 from llmstream_cli.shapes import SHAPES, shape_for_path
 
 if TYPE_CHECKING:
-    from llmstream_cli.probes import Probe
     from llmstream_cli.render.waiting import WaitingLine
     from llmstream_cli.session import Plan
 
@@ -94,7 +93,7 @@ def diagnose_command(
     return conclude(evidence.outcome, quiet, run.output)
 
 
-def _show(run: Run, evidence: Evidence, probes: "tuple[Probe, ...]") -> None:
+def _show(run: Run, evidence: Evidence, probes: tuple[Probe, ...]) -> None:
     from llmstream_cli.render.diagnosis import diagnosis_json, diagnosis_screen
 
     diagnosis = diagnose(evidence)
@@ -132,7 +131,7 @@ def _recorded(run: Run, file: Path) -> Evidence:
     )
 
 
-def _live(run: Run, prompt: list[str], *, probes: bool, probe: bool) -> "tuple[Evidence, tuple[Probe, ...]]":
+def _live(run: Run, prompt: list[str], *, probes: bool, probe: bool) -> tuple[Evidence, tuple[Probe, ...]]:
     from llmstream_cli.session import ask
 
     settings, output = run.settings, run.output
@@ -193,7 +192,7 @@ def _telling(plan: "Plan") -> "Plan":
     return replace(plan, request=replace(plan.request, options=merge(extra, plan.request.options)))
 
 
-def _probed(plan: "Plan", evidence: Evidence) -> "tuple[Evidence, tuple[Probe, ...]]":
+def _probed(plan: "Plan", evidence: Evidence) -> tuple[Evidence, tuple[Probe, ...]]:
     from llmstream_cli.probes import gather
 
     markers = [found[0] for found in MARKER.finditer(evidence.text)]
@@ -207,7 +206,7 @@ def _probed(plan: "Plan", evidence: Evidence) -> "tuple[Evidence, tuple[Probe, .
     return replace(evidence, probed=found if log else Probed()), log
 
 
-def _tried(plan: "Plan", evidence: Evidence, run: Run) -> "tuple[Evidence, tuple[Probe, ...]]":
+def _tried(plan: "Plan", evidence: Evidence, run: Run) -> tuple[Evidence, tuple[Probe, ...]]:
     from llmstream_cli.trial import MOST_REQUESTS, TRIAL_TOKENS, try_stops
 
     if not run.settings.quiet:

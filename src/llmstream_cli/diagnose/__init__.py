@@ -1,7 +1,7 @@
 """Why did a stop string not act, and what else is wrong with this answer? Findings from evidence. Pure."""
 
 from llmstream_cli.diagnose.endpoints import prompt_in, stops_in
-from llmstream_cli.diagnose.evidence import Evidence, Probed, Tokens, Trial
+from llmstream_cli.diagnose.evidence import Evidence, Probe, Probed, Tokens, Trial
 from llmstream_cli.diagnose.findings import Confidence, Finding, Verdict
 from llmstream_cli.diagnose.report import Diagnosis, StopReport, diagnose
 
@@ -10,6 +10,7 @@ __all__ = [
     "Diagnosis",
     "Evidence",
     "Finding",
+    "Probe",
     "Probed",
     "StopReport",
     "Tokens",

@@ -22,6 +22,15 @@ class Trial(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One question to the server, asked for the diagnosis; ``said``: the problem, or what was found."""
+
+    request: str
+    ok: bool
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
     """How the server tokenizes a text. ``special``: it is a token that has a meaning, not a word."""
 

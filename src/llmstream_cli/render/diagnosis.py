@@ -1,17 +1,13 @@
 """A diagnosis: one screen for people, one object for programs."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from llmstream_cli.diagnose import Diagnosis, Finding, StopReport, Verdict
+from llmstream_cli.diagnose import Diagnosis, Finding, Probe, StopReport, Verdict
 from llmstream_cli.diagnose.places import code_points, escaped
 from llmstream_cli.events import EndStatus, FinishReason, Json
 from llmstream_cli.outcome import Outcome
 from llmstream_cli.render.machine import dump_json, turn_object
 from llmstream_cli.render.sanitize import harmless
-
-if TYPE_CHECKING:
-    from llmstream_cli.probes import Probe
 
 SCHEMA = "llmstream.diagnosis/1"
 _WIDTH = 92
@@ -37,7 +33,7 @@ _ENDINGS = {
 }
 
 
-def diagnosis_json(diagnosis: Diagnosis, probes: "Sequence[Probe]") -> str:
+def diagnosis_json(diagnosis: Diagnosis, probes: Sequence[Probe]) -> str:
     """One line: ``llmstream.diagnosis/1``."""
     return dump_json(
         {
@@ -57,7 +53,7 @@ def diagnosis_json(diagnosis: Diagnosis, probes: "Sequence[Probe]") -> str:
     )
 
 
-def diagnosis_screen(diagnosis: Diagnosis, probes: "Sequence[Probe]", *, verbose: int) -> str:
+def diagnosis_screen(diagnosis: Diagnosis, probes: Sequence[Probe], *, verbose: int) -> str:
     """For people, every line harmless to a terminal. Probes that found something are told."""
     lines = [*_answer(diagnosis.evidence.outcome)]
     for number, report in enumerate(diagnosis.stops, 1):
