@@ -127,6 +127,9 @@ def test_the_hosts_that_are_known(tmp_path: Path, profile: str, url: str, header
     plan = make_plan(settings, target, HI, explain=print)
     assert join_url(target.base_url, plan.http_request().path) == url
     assert "sk-test" in target.headers[header]
+    assert ("stream_options" in plan.http_request().body) == (
+        profile not in ("mistral", "anthropic", "gemini")
+    )
     assert (settings.api_key_env,) == PROVIDER_VARIABLES[origin(url)][:1]
 
 

@@ -24,7 +24,7 @@ from llmstream_cli.shapes import get_shape
 from llmstream_cli.thinking import TagFault, ThinkSplitter, names_a_tag
 from tests.support.captures import fold, one_by_one
 from tests.support.corpus import Case, body_of, cases, own_reads
-from tests.support.outcomes import SilentRenderer, make_asked
+from tests.support.outcomes import SilentRenderer, make_asked, replayed
 
 STOP = Finish(reason=FinishReason.STOP, raw_reason="stop")
 LENGTH = Finish(reason=FinishReason.LENGTH, raw_reason="length")
@@ -169,6 +169,15 @@ class TestCorpus:
             else:
                 assert (first.text, first.reasoning) == ("The answer is 4.", None)
             assert outcome.status is EndStatus.COMPLETE
+
+
+def test_what_the_tags_hold_is_what_llama_cpp_takes_for_reasoning() -> None:
+    """Two recordings of one answer: with the server's own parser, and with its text as the model wrote it."""
+    tagged, parsed = (
+        replayed(f"llama.cpp/{name}") for name in ("chat_reasoning_none_stream", "chat_reasoning_stream")
+    )
+    assert tagged.turn.first.text == parsed.turn.first.text == "It is two."
+    assert tagged.turn.first.reasoning == parsed.turn.first.reasoning == "Short. 1+1=2.\n"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ LLAMACPP_TELLING_OPTIONS: Mapping[str, bool] = {"verbose": True, "return_progres
 """What makes llama.cpp's OpenAI endpoints say which stop sequence matched, and how far the prompt is read."""
 
 
-def _hosted(base_url: str, key: str, *, shape: str = "openai-chat", **more: str) -> Mapping[str, Json]:
+def _hosted(base_url: str, key: str, *, shape: str = "openai-chat", **more: Json) -> Mapping[str, Json]:
     """A public API; `key` is the variable that its own client reads."""
     return {"shape": shape, "base_url": base_url, "api_key_env": key, **more}
 
@@ -32,7 +32,8 @@ PROFILES: Mapping[str, Mapping[str, Json]] = {
     "gemini": _hosted("https://generativelanguage.googleapis.com", "GEMINI_API_KEY", shape="gemini"),
     "openrouter": _hosted("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "groq": _hosted("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "mistral": _hosted("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    # It always counts, and refuses to be asked for it (dnakov/anon-kode issue 53).
+    "mistral": _hosted("https://api.mistral.ai/v1", "MISTRAL_API_KEY", options={"stream_options": None}),
     "deepseek": _hosted("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     "together": _hosted("https://api.together.ai/v1", "TOGETHER_API_KEY"),
     "xai": _hosted("https://api.x.ai/v1", "XAI_API_KEY"),

@@ -503,6 +503,14 @@ class TestErrors:
                 StreamError(kind="BadRequest", message="boom", code=400),
             ),
             (
+                {
+                    "object": "error",
+                    "message": {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs"}]},
+                    "type": "invalid_request_error",
+                },
+                StreamError(kind="invalid_request_error", message="body.seed: Extra inputs"),
+            ),
+            (
                 {"error": {"message": "boom", "http_status_code": 422}},
                 StreamError(kind="server_error", message="boom", http_status=422),
             ),

@@ -260,7 +260,10 @@ def _error_object(
     if code is None:
         code = as_text(as_object(error.get("details")).get("error_code"))
     status = as_int(error.get("http_status_code")) or http_status
-    message = as_text(error.get("message")) or as_text(fallback.get("message")) or json.dumps(dict(error))
+    message = as_text(error.get("message")) or as_text(fallback.get("message"))
+    # Mistral puts FastAPI's list into the message.
+    detail = as_object(error.get("message")).get("detail")
+    message = message or (_detail(detail) if detail else json.dumps(dict(error)))
     return StreamError(
         # In a flat object, "error" is what the object is, not what went wrong.
         kind=DEFAULT_ERROR_KIND if kind in (None, "error") else kind,
