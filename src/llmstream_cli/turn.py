@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field, fields
-from io import StringIO
 from typing import assert_never
 
 from llmstream_cli.events import (
@@ -26,6 +25,8 @@ from llmstream_cli.events import (
     Usage,
     UsageReport,
 )
+
+_PIECES_TO_JOIN = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +166,30 @@ class TurnBuilder:
         return parts
 
 
+class _Text:
+    """Text that grows by small pieces; `StringIO` keeps each of them as an object for long."""
+
+    __slots__ = ("_joined", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._joined: list[str] = []
+
+    def write(self, piece: str) -> None:
+        self._pieces.append(piece)
+        if len(self._pieces) == _PIECES_TO_JOIN:
+            self._joined.append("".join(self._pieces))
+            self._pieces.clear()
+
+    def getvalue(self) -> str:
+        return "".join((*self._joined, *self._pieces))
+
+
 @dataclass(slots=True)
 class _ChoiceParts:
-    text: StringIO = field(default_factory=StringIO)
-    reasoning: StringIO = field(default_factory=StringIO)
-    refusal: StringIO = field(default_factory=StringIO)
+    text: _Text = field(default_factory=_Text)
+    reasoning: _Text = field(default_factory=_Text)
+    refusal: _Text = field(default_factory=_Text)
     calls: dict[int, "_CallParts"] = field(default_factory=dict)
     logprobs: list[Json] = field(default_factory=list)
     finish: Finish | None = None
@@ -196,7 +216,7 @@ class _ChoiceParts:
 class _CallParts:
     id: str | None = None
     name: str = ""
-    arguments: StringIO = field(default_factory=StringIO)
+    arguments: _Text = field(default_factory=_Text)
 
     def tool_call(self, index: int) -> ToolCall:
         text = self.arguments.getvalue()
