@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Ask, then explain what became of each stop sequence, and why.",
     ),
     "replay": ("replay:replay", "Run a recorded exchange through the same pipeline, offline."),
+    "simulate": ("simulate:simulate", "Be a server that answers, and fails, as told."),
     "models": ("models:models", "List the models that the server of a profile offers."),
     "servers": ("servers:servers", "Look for LLM servers at the well-known local ports."),
     "profiles": ("profiles:profiles_app", "Backend profiles: a server, a model and settings under one name."),
