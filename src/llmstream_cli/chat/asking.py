@@ -124,9 +124,8 @@ def _run(chat: Chat, plan: Plan, messages: tuple[Message, ...], before: str) -> 
     settings, _, facts = chat.backend()
     _warn_of_overflow(chat, messages, facts.context_tokens(plan.request.model))
     chat.output = output = chat.new_output()
-    form = settings.format or ("markdown" if output.stdout.is_terminal and not settings.plain else "text")
-    renderer = SavingRenderer(choose_renderer(output, form, settings.reasoning), chat.conversation)
-    if form not in ("jsonl", "raw"):
+    renderer = SavingRenderer(choose_renderer(output, settings.format, settings.reasoning), chat.conversation)
+    if settings.format not in ("jsonl", "raw"):
         output.waiting.start()
 
     def on_wait(notice: "WaitNotice") -> None:
@@ -136,7 +135,7 @@ def _run(chat: Chat, plan: Plan, messages: tuple[Message, ...], before: str) -> 
         outcome = ask_server(plan, renderer, record=_recording(settings, plan), on_wait=on_wait)
     output.waiting.stop()
     chat.conversation.answered(outcome, before)
-    chat.last = LastAnswer(outcome=outcome, raw=renderer.kept)
+    chat.last = LastAnswer(plan=plan, outcome=outcome, raw=renderer.kept)
     _count(chat, outcome, messages)
     print_outcome(chat, outcome, settings)
     return outcome

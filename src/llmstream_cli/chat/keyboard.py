@@ -14,7 +14,7 @@ _ONE_PRESS_S = 1.0
 
 @contextmanager
 def silent_keyboard() -> Iterator[None]:
-    """Turn the terminal's echo off; what is typed meanwhile waits for the next prompt."""
+    """Turn the terminal's echo off; what is typed meanwhile waits, key by key, for the next prompt."""
     terminal = next((s for s in (sys.stdin, sys.stdout) if s is not None and s.isatty()), None)
     try:
         import termios
@@ -26,7 +26,9 @@ def silent_keyboard() -> Iterator[None]:
     descriptor = terminal.fileno()
     before = termios.tcgetattr(descriptor)
     silent = [*before]
-    silent[3] = before[3] & ~termios.ECHO
+    # Enter has to stay what it is: in lines it would become Ctrl-J.
+    silent[0] = before[0] & ~termios.ICRNL
+    silent[3] = before[3] & ~(termios.ECHO | termios.ICANON)
     termios.tcsetattr(descriptor, termios.TCSANOW, silent)
     try:
         yield

@@ -130,13 +130,15 @@ class EditorPrompt:
         return unwrapped(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
     def _keys(self) -> "KeyBindings":
+        from prompt_toolkit.filters import is_searching
         from prompt_toolkit.key_binding import KeyBindings
 
         keys = KeyBindings()
-        keys.add("enter")(_enter)
-        keys.add("escape", "enter")(_new_line)
-        keys.add("c-j")(_new_line)
-        keys.add("c-c")(self._interrupt)
+        # A search (Ctrl-R) has its own meaning of these keys.
+        keys.add("enter", filter=~is_searching)(_enter)
+        keys.add("escape", "enter", filter=~is_searching)(_new_line)
+        keys.add("c-j", filter=~is_searching)(_new_line)
+        keys.add("c-c", filter=~is_searching)(self._interrupt)
         return keys
 
     def _interrupt(self, event: "KeyPressEvent") -> None:

@@ -44,6 +44,7 @@ class Tools:
 class LastAnswer:
     """The answer before this prompt, for ``/why``, ``/raw`` and ``/usage``."""
 
+    plan: Plan
     outcome: Outcome
     raw: bytes
 

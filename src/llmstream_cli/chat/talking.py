@@ -45,7 +45,9 @@ def undo(chat: Chat, _argument: str) -> None:
 
 
 def edit(chat: Chat, _argument: str) -> None:
-    chat.draft = _take_back(chat)
+    question = _take_back(chat)
+    # As it was typed: one slash alone would make a command of it.
+    chat.draft = f"/{question}" if question.startswith("/") else question
 
 
 def drop(chat: Chat, argument: str) -> None:

@@ -70,7 +70,7 @@ def why(chat: Chat, _argument: str) -> None:
 
 
 def explain_ending(chat: Chat, last: LastAnswer) -> None:
-    """How the answer ended and what that means. The place to ask for a diagnosis of more than that."""
+    """How the answer ended and what that means; what became of its stop strings, by `diagnose`."""
     from llmstream_cli.render.footer import footer_line
 
     chat.say(footer_line(last.outcome))
@@ -80,8 +80,29 @@ def explain_ending(chat: Chat, last: LastAnswer) -> None:
     found = notices(last.outcome)
     for notice in found:
         chat.say(f"⚠ {notice.message}", "warning")
-    if not found:
+    stops = last.plan.request.sampling.stop
+    # A text that was cut here is no evidence of what the server does at a stop string.
+    if stops and last.outcome.local_stop is None:
+        chat.say(_diagnosis(last).rstrip("\n"))
+    elif not found:
         chat.say("Nothing is wrong with this answer as far as the stream tells.")
+
+
+def _diagnosis(last: LastAnswer) -> str:
+    from llmstream_cli.diagnose import Evidence, diagnose, prompt_in
+    from llmstream_cli.render.diagnosis import diagnosis_screen
+
+    request = last.plan.http_request()
+    evidence = Evidence(
+        outcome=last.outcome,
+        path=request.path,
+        body=request.body,
+        stops=last.plan.request.sampling.stop,
+        server=last.outcome.server,
+        shape_field=last.plan.shape.stop_field,
+        prompt_text=prompt_in(request.body),
+    )
+    return diagnosis_screen(diagnose(evidence), (), verbose=0)
 
 
 def _last(chat: Chat) -> LastAnswer:

@@ -92,7 +92,7 @@ def _new_chat(run: Run, flags: Flags) -> Chat:
         conversation=Conversation(shelf.new()),
         given=given,
         new_output=lambda: open_output(
-            color=settings.color, plain=settings.plain, term=os.environ.get("TERM")
+            color=settings.color, plain=settings.plain, term=os.environ.get("TERM"), env=os.environ
         ),
         output=run.output,
     )
