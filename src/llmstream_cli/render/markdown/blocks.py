@@ -112,7 +112,7 @@ def _fence(node: SyntaxTreeNode) -> list[Text]:
 
 def language(info: str) -> str:
     """The language that a fence's info string names."""
-    return info.split(maxsplit=1)[0].strip("{}.") if info else ""
+    return next(iter(info.split()), "").strip("{}.")
 
 
 def _content_lines(node: SyntaxTreeNode) -> list[str]:

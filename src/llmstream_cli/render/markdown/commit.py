@@ -22,9 +22,9 @@ _FINAL_WITH_LINE = frozenset({"heading_open", "hr", "fence"})
 _FINAL_AT_BLANK = frozenset({"paragraph_open", "blockquote_open", "table_open", "definition", "html_block"})
 _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
-_MAY_END_PARAGRAPH = re.compile(r" {0,3}([#>*+=|`~<\[\d:_-]|$)|\t| {4}")
+_MAY_END_PARAGRAPH = re.compile(r" {0,3}([#>*+=|`~<\[:_-]|\d+[.)]|$)|\t| {4}")
 _QUOTED = re.compile(r" {0,3}>")
-_MARKER = re.compile(r"( {0,3}(?:[-+*]|\d{1,9}[.)]))( {1,4}(?=[^ ])| *)")
+_MARKER = re.compile(r"( {0,3}(?:[-+*]|\d{1,9}[.)]))(?= |$)( {1,4}(?=[^ ])| *)")
 _SMALL = 1024
 """Open blocks up to this many characters are parsed at each line that may end them."""
 _GROWTH = 4
@@ -129,8 +129,11 @@ class Committer:
 
     def _waits(self, line: str) -> bool:
         """Whether a parse would be in vain: `line` cannot end the open block, or too little is new."""
-        if self._open is not None and self._goes_on(self._open.type, line):
+        kind = self._open.type if self._open is not None else ""
+        if self._goes_on(kind, line):
             return True
+        if self._surely_ends(kind, line):
+            return False
         return self._size > _SMALL and self._unparsed * _GROWTH < self._size
 
     def _goes_on(self, kind: str, line: str) -> bool:
@@ -142,11 +145,21 @@ class Committer:
             case "blockquote_open":
                 return _QUOTED.match(line) is not None
             case "bullet_list_open" | "ordered_list_open":
-                return not line.strip() or line.startswith(" " * self._item_indent)
+                return _is_blank(line) or line.startswith(" " * self._item_indent)
             case "code_block":
-                return not line.strip() or line.startswith("    ")
+                return _is_blank(line) or line.startswith("    ")
             case _:
                 return False
+
+    def _surely_ends(self, kind: str, line: str) -> bool:
+        """Whether `line`, which does not go on with the open block, lets it or its last item be committed."""
+        match kind:
+            case "paragraph_open" | "blockquote_open" | "table_open" | "definition":
+                return _is_blank(line)
+            case "bullet_list_open" | "ordered_list_open":
+                return _is_blank(self._lines[-2]) or _MARKER.match(line) is not None
+            case _:
+                return kind == "code_block"
 
     def _code(self, fence: _Fence, line: str) -> None:
         if fence.closing.match(line):
@@ -246,7 +259,7 @@ class Committer:
     def _filled_end(self, token: "Token") -> int:
         """The line after the last one of the block at `token` that is not blank."""
         start, end = _span(token)
-        while end > start + 1 and not self._lines[end - 1].strip():
+        while end > start + 1 and _is_blank(self._lines[end - 1]):
             end -= 1
         return end
 
@@ -259,6 +272,10 @@ class Committer:
     def _keep_from(self, lines: list[str]) -> None:
         self._lines = lines
         self._size = sum(len(line) + 1 for line in lines)
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip(" \t")
 
 
 def _span(token: "Token") -> tuple[int, int]:
@@ -281,7 +298,7 @@ def _first_number(token: "Token") -> int:
 
 
 def _next_filled(lines: list[str], start: int) -> int:
-    while not lines[start].strip():
+    while _is_blank(lines[start]):
         start += 1
     return start
 

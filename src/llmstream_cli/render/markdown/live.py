@@ -94,7 +94,7 @@ class LiveText:
         if not text.strip():
             return []
         if self._committer.in_table or len(text) > _LONGEST_PREVIEW:
-            texts = wrap(Text(text[-most * width :], "dim"), width)
+            texts = wrap(Text(text.rstrip()[-most * width :], "dim"), width)
         else:
             texts = list(self._texts(self._typesetter.branch(), self._committer.preview(), width))
         rows = [row for line in texts[-most:] for row in _fold(line, width)][-most:]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from llmstream_cli.render.markdown.inline import inline
@@ -46,9 +47,9 @@ def table(node: "SyntaxTreeNode", width: int) -> list[Text]:
 def _column(head: "SyntaxTreeNode", cells: Sequence[Text]) -> _Column:
     style = str(head.attrs.get("style", ""))
     alignment: Alignment = "right" if "right" in style else "center" if "center" in style else "left"
-    words = [word for cell in cells for word in cell.split()]
+    words = [word for cell in cells for word in cell.plain.split()]
     return _Column(
-        least=max([1, *(word.cell_len for word in words)]),
+        least=max([1, *map(cell_len, words)]),
         wanted=max([1, *(cell.cell_len for cell in cells)]),
         alignment=alignment,
     )

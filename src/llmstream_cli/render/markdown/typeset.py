@@ -50,9 +50,9 @@ def _apart(previous: Piece, piece: Piece) -> bool:
         case CodeLine() | FenceClose():
             return False
         case Item(continues=True):
-            return not piece.source[0].strip()
+            return not piece.source[0].strip(" \t")
         case Block() if _is_definition(piece) and _is_definition(previous):
-            return not piece.source[0].strip()
+            return not piece.source[0].strip(" \t")
         case _:
             return True
 
