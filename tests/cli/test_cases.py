@@ -5,30 +5,25 @@ import os
 import signal
 import socket
 import subprocess
+import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.chat_terminal import ChatTerminal, conversations
 from tests.support.command import COMMAND, Finished, Running, llmstream
+from tests.support.screen import CommandOnScreen
 from tests.support.wire_server import CA_FILE, Received, Reply, WireServer, json_reply
 
 CASES = Path(__file__).parent.parent / "corpus" / "cli-cases.jsonl"
 ELSEWHERE = {
     "truncation-blamed-on-format": "validation of structured output comes with that feature",
-    "partial-turn-dropped-from-history": "there is no conversation history yet",
-    "surrogate-in-prompt-kills-history-write": "test_cli_case_surrogate: the prompt; there is no history yet",
-    "ctrl-c-should-stop-the-answer-not-the-program": "interactive chat",
-    "continue-mode-ignores-stdin": "interactive chat",
-    "live-redraw-miscounts-rows": "live Markdown",
-    "taller-than-screen-cropped": "live Markdown",
-    "negative-slice-drops-lines": "live Markdown",
-    "reflow-overwrites-previous-row": "live Markdown",
-    "wide-glyph-doubled-at-wrap": "live Markdown",
     "indented-code-blocks-for-copy": "no such option is promised",
     "newline-smuggled-into-shell-command": "llmstream suggests no commands",
-    "markdown-reparsed-for-every-token": "live Markdown",
+    "markdown-reparsed-for-every-token": "tests/render/markdown/test_commit.py: characters parsed",
     "sdk-import-cost": "bench/",
     "keys-file-empty-or-list": "tests/test_keys.py",
     "yaml-without-required-key": "tests/test_profiles.py",
@@ -73,9 +68,72 @@ def echoing() -> Iterator[WireServer]:
         yield server
 
 
-def test_cli_case_surrogate(echoing: WireServer) -> None:
+def history() -> list[dict[str, Any]]:
+    """The records of the only conversation."""
+    (path,) = conversations()
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def in_chat(server: WireServer, *arguments: str) -> tuple[str, ...]:
+    return ("chat", "--base-url", server.base_url, "--shape", "openai-chat", *arguments)
+
+
+def test_surrogate_in_prompt_kills_history_write(echoing: WireServer) -> None:
     done = ask(echoing, b"caf\xe9")
     assert (done.code, done.text) == (0, "caf\ufffd\n")
+    kept = llmstream(*in_chat(echoing), b"caf\xe9")
+    assert (kept.code, kept.text) == (0, "caf\ufffd\n")
+    said = [record["text"] for record in history() if record["type"] in ("user", "answer")]
+    assert said == ["caf\ufffd", "caf\ufffd"]
+
+
+def test_partial_turn_dropped_from_history() -> None:
+    with WireServer(Reply(writes=[chunk("abc ")], end="hold")) as server:
+        run = Running(*in_chat(server, "tell me"))
+        run.read_until(b"abc ")
+        run.interrupt()
+        done = run.finish()
+    assert done.code == 130
+    assert "stopped by you" in done.err
+    *_, question, piece, answer = history()
+    assert question == {"type": "user", "text": "tell me"}
+    assert piece["text"] == "abc "
+    assert (answer["type"], answer["text"], answer["cut"]) == ("answer", "abc ", "stopped")
+
+
+def test_ctrl_c_should_stop_the_answer_not_the_program() -> None:
+    def choose(request: Received) -> Reply:
+        endless = b"long" in request.body and b"next" not in request.body
+        return Reply(writes=[chunk("partial")], end="hold") if endless else saying("ok")
+
+    with WireServer(choose) as server, ChatTerminal(*in_chat(server)) as terminal:
+        terminal.ready()
+        terminal.send("long")
+        terminal.until("partial")
+        terminal.interrupt()
+        assert "stopped by you" in terminal.ready()
+        terminal.interrupt()
+        terminal.until("again or Ctrl-D")
+        terminal.ready()
+        assert "ok" in terminal.say("next")
+        assert terminal.leave() == 0
+
+
+def test_continue_mode_ignores_stdin(echoing: WireServer) -> None:
+    llmstream(*in_chat(echoing, "before"))
+    env = {"LLMSTREAM_BASE_URL": echoing.base_url, "LLMSTREAM_SHAPE": "openai-chat"}
+    done = llmstream("--continue", stdin=b"hello\n", env=env)
+    assert (done.code, done.text) == (0, "hello\n")
+    assert [message["content"] for message in echoing.requests[-1].json()["messages"]] == [
+        "before",
+        "before",
+        "hello",
+    ]
+
+
+def test_chat_without_anything_to_say_or_to_type_at(echoing: WireServer) -> None:
+    assert llmstream(*in_chat(echoing)).code == 2
+    assert llmstream(*in_chat(echoing, "--curl", "hi")).code == 2
 
 
 def test_legacy_console_block_char() -> None:
@@ -400,6 +458,66 @@ def test_reader_that_leaves(ok: WireServer) -> None:
         server.wait_for_request().wait_closed()
     assert (done.returncode, done.stdout) == (141, b"line\n")
     assert done.stderr == b""
+
+
+def on_screen(server: WireServer, columns: int = 80, rows: int = 24) -> CommandOnScreen:
+    return CommandOnScreen(
+        *("--base-url", server.base_url, "--shape", "openai-chat", "--no-footer", "go"),
+        columns=columns,
+        rows=rows,
+    )
+
+
+def test_live_redraw_miscounts_rows() -> None:
+    lines = [f"{number:02} 👩‍💻 ⚠️ 中文 text\n" for number in range(60)]
+    resized = threading.Event()
+    writes = [*map(chunk, lines[:30]), resized, *map(chunk, lines[30:]), END]
+    with WireServer(Reply(writes=writes)) as server:
+        run = on_screen(server, columns=40)
+        run.wait_until(lambda rows: any(row.startswith("29") for row in rows))
+        run.resize(30)
+        resized.set()
+        assert run.ended() == 0
+    assert [row[:2] for row in run.screen.lines()] == [f"{number:02}" for number in range(60)]
+
+
+def test_taller_than_screen_cropped() -> None:
+    lines = [f"line {number}" for number in range(1, 201)]
+    with WireServer(saying(*(f"{line}\n" for line in lines))) as server:
+        run = on_screen(server, rows=10)
+        assert run.ended() == 0
+    assert run.screen.lines() == lines
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 6])
+def test_negative_slice_drops_lines(count: int) -> None:
+    lines = [f"line {number}" for number in range(count)]
+    seen = threading.Event()
+    writes = [*(chunk(f"{line}\n") for line in lines[:-1]), seen, *(chunk(line) for line in lines[-1:]), END]
+    with WireServer(Reply(writes=writes)) as server:
+        run = on_screen(server)
+        run.wait_until(lambda rows: rows == lines[:-1])
+        seen.set()
+        assert run.ended() == 0
+    assert run.screen.lines() == lines
+
+
+def test_reflow_overwrites_previous_row() -> None:
+    words = ["fifteen"] * 9 + ["code", ",", "ich", " weiß"]
+    text = "".join(f" {word}" if word.isalpha() else word for word in words).lstrip()
+    with WireServer(saying(*(letter for letter in text))) as server:
+        run = on_screen(server)
+        assert run.ended() == 0
+    assert run.screen.lines() == textwrap.wrap(text, 79)
+
+
+@pytest.mark.parametrize("columns", [38, 39, 40])
+def test_wide_glyph_doubled_at_wrap(columns: int) -> None:
+    text = "".join(chr(0x4E00 + number) for number in range(60))
+    with WireServer(saying(*text)) as server:
+        run = on_screen(server, columns=columns)
+        assert run.ended() == 0
+    assert "".join(run.screen.lines()) == text
 
 
 def test_every_case_is_somewhere() -> None:

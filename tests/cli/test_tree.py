@@ -18,6 +18,7 @@ HEAVY = (
     "asyncio",
     "ssl",
     "platformdirs",
+    "prompt_toolkit",
 )
 
 

@@ -55,12 +55,13 @@ class SavingRenderer:
         self._renderer.raw(data)
 
     def event(self, event: Event) -> None:
-        self._renderer.event(event)
+        # First: what was shown must not be lost, whatever happens in between.
         match event:
             case TextDelta(choice=0):
                 self._conversation.piece(event.text)
             case _:
                 pass
+        self._renderer.event(event)
 
     def finish(self, outcome: Outcome) -> None:
         self._renderer.finish(outcome)

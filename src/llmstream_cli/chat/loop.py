@@ -42,11 +42,25 @@ def _next_line(chat: Chat, prompt: Prompt) -> str | None:
     """None to leave."""
     draft, chat.draft = chat.draft, ""
     chat.output.stdout.end_line()
+    _do(chat, lambda: _look_around(chat))
     try:
         with interruptible(one_press_s=0):
             return prompt.read(draft)
     except EOFError:
         return None
+
+
+def _look_around(chat: Chat) -> None:
+    """Ask who the server is while the person types. One of our own begins with the first question."""
+    facts = chat.facts()
+    if facts is None and chat.settings().managed is None:
+        try:
+            _, _, facts = chat.backend()
+        except LlmstreamError:
+            # No key, for one: the question that follows will say so.
+            return
+    if facts is not None:
+        facts.look()
 
 
 def _obey(chat: Chat, line: str) -> None:
