@@ -7,7 +7,8 @@ import pytest
 from llmstream_cli.diagnose import Confidence, Evidence, Tokens, Trial
 from llmstream_cli.diagnose.findings import Rule
 from llmstream_cli.diagnose.rules import ANSWER_RULES, STOP_RULES
-from llmstream_cli.events import EndStatus, FinishReason, StreamError
+from llmstream_cli.events import EndStatus, FinishReason, ServerTimings, StreamError
+from llmstream_cli.timing import Timing
 from tests.support.evidence import make_evidence as answer
 
 PROVED, LIKELY, POSSIBLE = Confidence.PROVED, Confidence.LIKELY, Confidence.POSSIBLE
@@ -18,6 +19,9 @@ CUT = StreamError(kind="connection_closed", message="the connection closed")
 SPECIAL = {"<|x|>": Tokens(ids=(5,), special=True)}
 TYPED = {"<|im_end|>": Tokens(ids=(1, 2, 3))}
 HELPS = {"stop": Trial.HONOURED}
+BROKEN = EndStatus.INCOMPLETE
+BURST = Timing(decode_s=2.0, first_byte_s=2.1, total_s=2.2)
+STEADY = Timing(decode_s=2.0, first_byte_s=0.1, total_s=2.2)
 LONG = "x" * 250
 
 PRESENT: list[tuple[str, Confidence, Evidence]] = [
@@ -95,6 +99,15 @@ PRESENT: list[tuple[str, Confidence, Evidence]] = [
     ("default_stops", PROVED, answer("a", reason=WORD, matched="###", settings={"stop": ["###"]})),
     ("default_stops", POSSIBLE, answer("a", reason=STOP, model_stops=("</s>",))),
     ("ignore_eos", PROVED, answer("a", reason=LENGTH, body={"ignore_eos": True})),
+    ("wrong_shape", LIKELY, answer("", reason=None, status=BROKEN, path="/api/chat")),
+    ("only_keep_alives", PROVED, answer("", reason=None, status=BROKEN, keep_alives=3)),
+    (
+        "context_full",
+        PROVED,
+        answer("a", reason=LENGTH, tokens=100, prompt_tokens=1948, context_tokens=2048),
+    ),
+    ("buffered", PROVED, answer("a", body={"stream": True}, timing=BURST, tokens=40)),
+    ("slow_prefill", PROVED, answer("a", timings=ServerTimings(prefill_s=9.0, decode_s=1.0))),
 ]
 
 HONOURED = answer("a ", "b", reason=WORD, matched="b", settings={"stop": ["b"]})
@@ -159,6 +172,19 @@ ABSENT: list[tuple[str, Evidence]] = [
     ("default_stops", HONOURED),
     ("default_stops", answer("a")),
     ("ignore_eos", answer("a", reason=LENGTH)),
+    ("wrong_shape", answer("", reason=None, status=BROKEN)),
+    ("wrong_shape", answer("a", path="/api/chat")),
+    ("only_keep_alives", answer("a", keep_alives=3)),
+    ("only_keep_alives", answer("", reason=None, status=BROKEN)),
+    ("context_full", answer("a", reason=LENGTH, tokens=100, prompt_tokens=948, context_tokens=2048)),
+    ("context_full", answer("a", tokens=100, prompt_tokens=1948, context_tokens=2048)),
+    ("context_full", answer("a", reason=LENGTH, tokens=100, context_tokens=2048)),
+    ("buffered", answer("a", timing=BURST, tokens=40)),
+    ("buffered", answer("a", body={"stream": True}, timing=BURST, tokens=4)),
+    ("buffered", answer("a", body={"stream": True}, timing=Timing(decode_s=2.0), tokens=40)),
+    ("buffered", answer("a", body={"stream": True}, timing=STEADY, tokens=40)),
+    ("slow_prefill", answer("a", timings=ServerTimings(prefill_s=9.0, decode_s=10.0))),
+    ("slow_prefill", answer("a")),
     ("ignore_eos", answer("a", body={"ignore_eos": True})),
 ]
 

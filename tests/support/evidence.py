@@ -11,17 +11,21 @@ from llmstream_cli.events import (
     Event,
     Finish,
     FinishReason,
+    KeepAlive,
     LogprobsDelta,
     ReasoningDelta,
     ServerDetail,
+    ServerTimings,
     StreamError,
     TextDelta,
+    TimingsReport,
     ToolCallDelta,
     Usage,
     UsageReport,
 )
 from llmstream_cli.identity import ServerIdentity
 from llmstream_cli.shapes import get_shape
+from llmstream_cli.timing import Timing
 from tests.support.captures import ROOT
 from tests.support.outcomes import make_outcome, replayed
 
@@ -45,6 +49,10 @@ def make_evidence(
     prompt: str = "",
     status: EndStatus = EndStatus.COMPLETE,
     error: StreamError | None = None,
+    timing: Timing | None = None,
+    timings: ServerTimings | None = None,
+    keep_alives: int = 0,
+    prompt_tokens: int | None = None,
     tokens_: Mapping[str, Tokens] | None = None,
     prompt_: str | None = None,
     **probed: Any,
@@ -61,8 +69,12 @@ def make_evidence(
     if reason is not None:
         events.append(Finish(reason=reason, raw_reason=raw, stop_sequence=matched))
     if tokens is not None:
-        events.append(UsageReport(usage=Usage(completion_tokens=tokens)))
-    outcome = make_outcome(*events, status=status, error=error, stop=stops)
+        usage = Usage(completion_tokens=tokens, prompt_tokens=prompt_tokens)
+        events.append(UsageReport(usage=usage))
+    if timings is not None:
+        events.append(TimingsReport(timings=timings))
+    events += [KeepAlive()] * keep_alives
+    outcome = make_outcome(*events, status=status, error=error, stop=stops, timing=timing)
     outcome = replace(outcome, asked=replace(outcome.asked, shape=shape))
     return Evidence(
         outcome=outcome,

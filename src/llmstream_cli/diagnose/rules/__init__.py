@@ -27,6 +27,13 @@ from llmstream_cli.diagnose.rules.server import (
     old_build,
     proxy_dropped,
 )
+from llmstream_cli.diagnose.rules.stream import (
+    buffered,
+    context_full,
+    only_keep_alives,
+    slow_prefill,
+    wrong_shape,
+)
 from llmstream_cli.diagnose.rules.text import (
     ended_early,
     near_miss,
@@ -75,5 +82,10 @@ ANSWER_RULES: tuple[Rule, ...] = (
     model_stops_replaced,
     default_stops,
     ignore_eos,
+    wrong_shape,
+    only_keep_alives,
+    context_full,
+    buffered,
+    slow_prefill,
 )
 """About the whole answer, asked once; their stop string is empty."""
