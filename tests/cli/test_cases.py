@@ -16,7 +16,7 @@ import pytest
 from tests.support.chat_terminal import ChatTerminal, conversations
 from tests.support.command import COMMAND, Finished, Running, llmstream
 from tests.support.screen import CommandOnScreen
-from tests.support.wire_server import CA_FILE, Received, Reply, WireServer, json_reply
+from tests.support.wire_server import CA_FILE, Received, Reply, WireServer, Write, json_reply
 
 CASES = Path(__file__).parent.parent / "corpus" / "cli-cases.jsonl"
 ELSEWHERE = {
@@ -462,7 +462,7 @@ def test_reader_that_leaves(ok: WireServer) -> None:
 
 def on_screen(server: WireServer, columns: int = 80, rows: int = 24) -> CommandOnScreen:
     return CommandOnScreen(
-        *("--base-url", server.base_url, "--shape", "openai-chat", "--no-footer", "go"),
+        *("--base-url", server.base_url, "--shape", "openai-chat", "--quiet", "go"),
         columns=columns,
         rows=rows,
     )
@@ -471,7 +471,7 @@ def on_screen(server: WireServer, columns: int = 80, rows: int = 24) -> CommandO
 def test_live_redraw_miscounts_rows() -> None:
     lines = [f"{number:02} 👩‍💻 ⚠️ 中文 text\n" for number in range(60)]
     resized = threading.Event()
-    writes = [*map(chunk, lines[:30]), resized, *map(chunk, lines[30:]), END]
+    writes: list[Write] = [*map(chunk, lines[:30]), resized, *map(chunk, lines[30:]), END]
     with WireServer(Reply(writes=writes)) as server:
         run = on_screen(server, columns=40)
         run.wait_until(lambda rows: any(row.startswith("29") for row in rows))
@@ -493,7 +493,12 @@ def test_taller_than_screen_cropped() -> None:
 def test_negative_slice_drops_lines(count: int) -> None:
     lines = [f"line {number}" for number in range(count)]
     seen = threading.Event()
-    writes = [*(chunk(f"{line}\n") for line in lines[:-1]), seen, *(chunk(line) for line in lines[-1:]), END]
+    writes: list[Write] = [
+        *(chunk(f"{line}\n") for line in lines[:-1]),
+        seen,
+        *(chunk(line) for line in lines[-1:]),
+        END,
+    ]
     with WireServer(Reply(writes=writes)) as server:
         run = on_screen(server)
         run.wait_until(lambda rows: rows == lines[:-1])

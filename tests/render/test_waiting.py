@@ -223,3 +223,16 @@ def test_a_terminal_that_goes_away_is_no_failure(monkeypatch: pytest.MonkeyPatch
         both.err.stop_reading()
         line.stop()
         assert join_painter() == 0
+
+
+def test_its_thread_does_work_once_while_the_wait_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    with streams(monkeypatch, err="terminal") as both:
+        line = WaitingLine(enabled=True)
+        line.meanwhile(lambda: done.append(threading.current_thread().name))
+        line.start()
+        for words in ("one", "two", "three"):
+            line.say(words)
+            painted(both, words)
+        line.stop()
+    assert done == ["waiting-line"]
