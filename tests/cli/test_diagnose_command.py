@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.captures import ROOT
 from tests.support.command import Finished, llmstream
-from tests.support.llama import LlamaServer
+from tests.support.llama import LlamaServer, free_port
 
 LITERAL = r"\n"
 
@@ -124,6 +124,11 @@ def test_stop_inside_a_tool_call(tiny_server: LlamaServer) -> None:
     assert only_stop(found) == ("honoured", {"cut_tool_call": "proved"})
 
 
+def test_stop_inside_reasoning(tiny_server: LlamaServer) -> None:
+    found = diagnosis(tiny_server, "--stop", " one.", "1+1?")
+    assert only_stop(found) == ("honoured", {"matched_in_reasoning": "proved"})
+
+
 def test_tail_lost_at_the_cap(tiny_server: LlamaServer) -> None:
     found = diagnosis(tiny_server, "--shape", "llamacpp", "-n", "4", "--stop", " four NEVER", "Count")
     verdict, causes = only_stop(found)
@@ -166,6 +171,23 @@ def test_recordings_need_no_server() -> None:
     assert done.code == 0
     assert "likely   The first tokens do not count: `min_tokens` swallowed the stop string." in done.text
     assert 'in the answer at 3: "one« two» three four' in done.text
+
+
+def test_curl_and_record_as_with_ask(tiny_server: LlamaServer, tmp_path: Path) -> None:
+    assert diagnose(tiny_server, "--curl", "Count").text.startswith("curl ")
+    file = tmp_path / "answer.jsonl"
+    live = diagnosis(tiny_server, "--record", str(file), "--stop", " Four", "Count")
+    again = json.loads(llmstream("diagnose", "--capture", str(file), "--json").out)
+    assert only_stop(again) == only_stop(live) == ("ignored", {"near_miss": "proved"})
+
+
+def test_nobody_answers() -> None:
+    done = llmstream(
+        "diagnose", "--base-url", f"http://127.0.0.1:{free_port()}", "--probe", "--stop", "x", "Hi"
+    )
+    assert done.code == 6
+    assert "connection refused" in done.err
+    assert "UNKNOWN" in done.text
 
 
 def test_formats() -> None:

@@ -81,16 +81,27 @@ def diagnose_command(
       llmstream diagnose --capture answer.jsonl
     """
     run = start(flags, needs_server=capture is None)
-    if run.settings.format not in (None, "text", "json"):
+    if run.settings.format in ("jsonl", "raw"):
         raise UsageError("diagnose has the formats text and json.")
-    asked: tuple[Probe, ...] = ()
     if capture is not None:
-        evidence = _recorded(run, capture)
-    else:
-        evidence, asked = _live(run, prompt or [], probes=probes, probe=probe)
-    _show(run, evidence, asked)
-    quiet = replace(run.settings, footer=False, quiet=True)
-    return conclude(evidence.outcome, quiet, run.output)
+        return _conclude(run, _recorded(run, capture), ())
+    with served(replace(run.settings, enforce_stop=False), run.output) as settings:
+        plan = _planned(run, settings, prompt or [])
+        if settings.curl:
+            from llmstream_cli.cli.curl import curl_command
+
+            run.output.stdout.write(curl_command(plan) + "\n")
+            return 0
+        evidence, log = _asked(run, plan, probes=probes)
+        if probe and evidence.outcome.failure is None:
+            evidence, tried = _tried(run, plan, evidence)
+            log += tried
+    return _conclude(run, evidence, log)
+
+
+def _conclude(run: Run, evidence: Evidence, probes: tuple[Probe, ...]) -> int:
+    _show(run, evidence, probes)
+    return conclude(evidence.outcome, replace(run.settings, footer=False, quiet=True), run.output)
 
 
 def _show(run: Run, evidence: Evidence, probes: tuple[Probe, ...]) -> None:
@@ -131,45 +142,46 @@ def _recorded(run: Run, file: Path) -> Evidence:
     )
 
 
-def _live(run: Run, prompt: list[str], *, probes: bool, probe: bool) -> tuple[Evidence, tuple[Probe, ...]]:
-    from llmstream_cli.session import ask
-
-    settings, output = run.settings, run.output
+def _planned(run: Run, settings: Settings, prompt: list[str]) -> "Plan":
+    """The request that `ask` would send; nothing is cut on the client."""
+    output = run.output
     question = gather_question(
         prompt, settings.files, warn=lambda text: output.stderr.line(f"⚠ {text}", "warning")
     )
-    with served(replace(settings, enforce_stop=False), output) as settings:
-        target = make_target(settings, run.key())
-        messages = conversation(settings, question)
-        plan = make_plan(
-            settings,
-            target,
-            messages,
-            explain=explainer(settings, output),
-            warn=warner(settings, output),
-        )
-        kind = _kind(plan) if probes else None
-        if kind == "llama.cpp":
-            plan = _telling(plan)
-        output.waiting.start()
-        outcome = ask(plan, _Watcher(output.waiting))
-        body = plan.http_request().body
-        evidence = Evidence(
-            outcome=outcome,
-            path=plan.http_request().path,
-            body=body,
-            stops=_wanted(settings, body),
-            server=ServerIdentity(kind=outcome.server.kind or kind, version=outcome.server.version),
-            shape_field=plan.shape.stop_field,
-            prompt_text=question,
-        )
-        log: tuple[Probe, ...] = ()
-        if probes:
-            evidence, log = _probed(plan, evidence)
-        if probe:
-            evidence, tried = _tried(plan, evidence, run)
-            log += tried
-        return evidence, log
+    return make_plan(
+        settings,
+        make_target(settings, run.key()),
+        conversation(settings, question),
+        explain=explainer(settings, output),
+        warn=warner(settings, output),
+    )
+
+
+def _asked(run: Run, plan: "Plan", *, probes: bool) -> tuple[Evidence, tuple[Probe, ...]]:
+    from llmstream_cli.capture import CaptureWriter
+    from llmstream_cli.session import ask
+
+    kind = _kind(plan) if probes else None
+    if kind == "llama.cpp":
+        plan = _telling(plan)
+    run.output.waiting.start()
+    record = run.settings.record
+    outcome = ask(
+        plan,
+        _Watcher(run.output.waiting),
+        record=None if record is None else lambda: CaptureWriter(record, secrets=plan.target.secrets),
+    )
+    request = plan.http_request()
+    evidence = Evidence(
+        outcome=outcome,
+        path=request.path,
+        body=request.body,
+        stops=_wanted(run.settings, request.body),
+        server=ServerIdentity(kind=outcome.server.kind or kind, version=outcome.server.version),
+        shape_field=plan.shape.stop_field,
+        prompt_text=prompt_in(request.body),
+    )
+    return _probed(plan, evidence) if probes else (evidence, ())
 
 
 def _wanted(settings: Settings, body: Mapping[str, Json]) -> tuple[str, ...]:
@@ -206,7 +218,7 @@ def _probed(plan: "Plan", evidence: Evidence) -> tuple[Evidence, tuple[Probe, ..
     return replace(evidence, probed=found if log else Probed()), log
 
 
-def _tried(plan: "Plan", evidence: Evidence, run: Run) -> tuple[Evidence, tuple[Probe, ...]]:
+def _tried(run: Run, plan: "Plan", evidence: Evidence) -> tuple[Evidence, tuple[Probe, ...]]:
     from llmstream_cli.trial import MOST_REQUESTS, TRIAL_TOKENS, try_stops
 
     if not run.settings.quiet:

@@ -5,6 +5,7 @@ from llmstream_cli.diagnose.findings import Signs, likely, possible, proved, rul
 from llmstream_cli.diagnose.places import escaped
 from llmstream_cli.events import FinishReason
 from llmstream_cli.fields import compact
+from llmstream_cli.thinking import TagFault
 
 _STOPPED = (FinishReason.STOP, FinishReason.STOP_SEQUENCE)
 _TAIL = 40
@@ -12,12 +13,17 @@ _TAIL = 40
 
 @rule(
     says="It matched inside the reasoning, so there is no answer.",
-    told_by="there is reasoning and no text, and the server names the string as what stopped it",
+    told_by="reasoning without an end, or without text after it; the server names the string",
 )
 def matched_in_reasoning(evidence: Evidence, stop: str) -> Signs | None:
-    if not evidence.reasoning or evidence.text or evidence.reason not in _STOPPED:
+    if evidence.reason not in _STOPPED:
         return None
-    lines = (f"{len(evidence.reasoning):,} characters of reasoning, no text", _said(evidence))
+    if evidence.outcome.tag_fault is TagFault.UNCLOSED:
+        lines = ("the answer opened <think> and never closed it", _said(evidence))
+    elif evidence.reasoning and not evidence.text:
+        lines = (f"{len(evidence.reasoning):,} characters of reasoning, no text", _said(evidence))
+    else:
+        return None
     advice = "Choose a rarer stop string, or turn reasoning off at the server."
     return proved(*lines, advice=advice) if evidence.matched == stop else possible(*lines, advice=advice)
 
