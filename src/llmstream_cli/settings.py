@@ -63,6 +63,7 @@ class Settings:
     format: Literal["text", "markdown", "json", "jsonl", "raw"] | None
     plain: bool
     color: Literal["auto", "always", "never"]
+    edit_keys: Literal["emacs", "vi"] | None
     footer: bool | None
     quiet: bool
     verbose: int

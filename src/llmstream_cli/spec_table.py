@@ -37,6 +37,10 @@ def _formats() -> tuple[str, ...]:
     return ("text", "markdown", "json", "jsonl", "raw")
 
 
+def _edit_keys() -> tuple[str, ...]:
+    return ("emacs", "vi")
+
+
 def _colors() -> tuple[str, ...]:
     return ("auto", "always", "never")
 
@@ -236,6 +240,11 @@ _OUTPUT = (
         metavar="auto|always|never",
         default="auto",
         help="Colour; auto is only on a terminal and obeys NO_COLOR. [default: auto]",
+    ),
+    Spec(
+        name="edit_keys",
+        kind=Choice(_edit_keys),
+        help="Keys of the chat's prompt: emacs or vi; without it as the editor in VISUAL or EDITOR has them",
     ),
     Spec(
         name="footer",

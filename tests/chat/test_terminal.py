@@ -183,8 +183,9 @@ def test_regen_undo_edit_and_a_message_with_a_slash(ok: WireServer) -> None:
     ]
 
 
-def test_continue_goes_on_inside_a_cut_answer(tiny_server: LlamaServer) -> None:
-    with chat(tiny_server, "-n", "3") as terminal:
+@pytest.mark.parametrize("shape", ["auto", "llamacpp", "openai-completions"])
+def test_continue_goes_on_inside_a_cut_answer(tiny_server: LlamaServer, shape: str) -> None:
+    with chat(tiny_server, "-n", "3", "--shape", shape) as terminal:
         terminal.ready()
         assert "/continue goes on" in terminal.say("Count")
         terminal.say("/set max_tokens 60")
@@ -387,8 +388,11 @@ def test_the_editor_of_the_person(ok: WireServer, tmp_path: Path) -> None:
     assert contents(asked(ok)[0]) == ["from the editor"]
 
 
-def test_vi_keys_for_those_whose_editor_is_vi(ok: WireServer) -> None:
-    with chat(ok, env={"EDITOR": "/usr/bin/vim", "VISUAL": ""}) as terminal:
+@pytest.mark.parametrize(("editor", "config"), [("/usr/bin/vim", ""), ("nano", 'edit_keys = "vi"\n')])
+def test_vi_keys_for_those_who_want_them(ok: WireServer, tmp_path: Path, editor: str, config: str) -> None:
+    (tmp_path / "config.toml").write_text(config)
+    env = {"EDITOR": editor, "VISUAL": "", "LLMSTREAM_CONFIG": str(tmp_path / "config.toml")}
+    with chat(ok, env=env) as terminal:
         terminal.ready()
         terminal.type("abc\x1b")
         terminal.until("abc")
@@ -439,6 +443,17 @@ def test_an_overflowing_conversation_is_said_before_it_is_sent(tiny_server: Llam
         assert "of 1,024 tokens" in shown
         assert shown.index("of 1,024 tokens") < shown.index("✗")
         terminal.leave()
+
+
+def test_no_secret_is_shown(ok: WireServer) -> None:
+    url = ok.base_url.replace("http://", "http://me:SECRET1@")
+    with ChatTerminal("chat", "--base-url", url, "--shape", "openai-chat", "--plain") as terminal:
+        shown = terminal.ready()
+        for line in ("/set headers X-Key: SECRET2", f"/set base_url {url}", "/show", "one", "/curl"):
+            shown += terminal.say(line).replace(line, "")
+        terminal.leave()
+    assert "***" in shown
+    assert "SECRET" not in shown.replace("/set headers X-Key: SECRET2", "")
 
 
 def test_commands_that_tell(ok: WireServer) -> None:

@@ -5,6 +5,7 @@ from llmstream_cli.errors import UsageError
 from llmstream_cli.kinds import suggest
 from llmstream_cli.notices import quoted
 from llmstream_cli.spec_table import SPECS
+from llmstream_cli.urls import redact_url
 
 _A_SERVERS = ("base_url", "shape", "model", "options", "headers", "api_key_env", "api_key_cmd")
 """Flags that were meant for the profile before: another one comes with its own."""
@@ -53,7 +54,7 @@ def set_(chat: Chat, argument: str) -> None:
     if value:
         given[name] = (value,) if SPECS[name].kind.many else value
     chat.change(given)
-    chat.say(f"{name} = {getattr(chat.settings(), SPECS[name].into or name)}", "dim")
+    chat.say(f"{name} = {_shown(name, getattr(chat.settings(), SPECS[name].into or name))}", "dim")
 
 
 def stop(chat: Chat, argument: str) -> None:
@@ -73,3 +74,10 @@ def stop(chat: Chat, argument: str) -> None:
     settings = chat.settings()
     shown = ", ".join(map(quoted, settings.stop)) or "none"
     chat.say(f"stop sequences: {shown} ({settings.stop_origin})")
+
+
+def _shown(name: str, value: object) -> object:
+    """Without secrets."""
+    if isinstance(value, str) and name == "base_url":
+        return redact_url(value)
+    return "***" if SPECS[name].kind.private and name != "base_url" else value

@@ -130,7 +130,10 @@ def _run(chat: Chat, plan: Plan, messages: tuple[Message, ...], before: str) -> 
         output.waiting.start()
 
     def on_wait(notice: "WaitNotice") -> None:
-        output.waiting.say(notice.reason)
+        if output.waiting.live:
+            output.waiting.say(notice.reason)
+        elif not settings.quiet:
+            chat.say(f"⚠ {notice.reason}: waiting {notice.seconds:g} s", "warning")
 
     with silent_keyboard():
         outcome = ask_server(plan, renderer, record=_recording(settings, plan), on_wait=on_wait)

@@ -21,7 +21,7 @@ def converse(chat: Chat, first: str | None, typed_before: Path) -> int:
     if first is not None:
         _do(chat, lambda: asking.ask(chat, first))
     prompt = open_prompt(
-        typed_before, commands.candidates(chat), dumb=os.environ.get("TERM") == "dumb", vi=_wants_vi()
+        typed_before, commands.candidates(chat), dumb=os.environ.get("TERM") == "dumb", vi=_wants_vi(chat)
     )
     while not chat.leaving:
         line = _next_line(chat, prompt)
@@ -85,7 +85,10 @@ def _do(chat: Chat, deed: Callable[[], object]) -> None:
         chat.say("■ Stopped by you.")
 
 
-def _wants_vi() -> bool:
-    """As the person's editor does."""
+def _wants_vi(chat: Chat) -> bool:
+    """As it is set, else as the person's editor has it."""
+    keys = chat.settings().edit_keys
+    if keys is not None:
+        return keys == "vi"
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     return bool(editor.split()) and Path(editor.split()[0]).name in _VI_EDITORS

@@ -19,6 +19,7 @@ from llmstream_cli.history import Shelf
 from llmstream_cli.paths import state_dir
 from llmstream_cli.render import open_output
 from llmstream_cli.settings import Flags
+from llmstream_cli.urls import redact_url
 
 Prompt = Annotated[
     list[str] | None,
@@ -120,5 +121,6 @@ def _can_type(run: Run) -> bool:
 def _greet(chat: Chat) -> None:
     settings = chat.settings()
     if not settings.quiet:
-        who = " @ ".join(word for word in (settings.model, settings.profile or settings.base_url) if word)
+        where = settings.profile or redact_url(settings.base_url or "")
+        who = " @ ".join(word for word in (settings.model, where) if word)
         chat.say(f"llmstream chat · {who} · /help, Ctrl-D leaves", "dim")

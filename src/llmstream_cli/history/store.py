@@ -63,10 +63,15 @@ class ConversationLog:
         """The same conversation under another name. UsageError if there is one of that name."""
         if path.exists():
             raise UsageError(f"There is a conversation called {path.name.removesuffix(_SUFFIX)} already.")
-        with self._lock:
-            if self._descriptor is not None:
+        was_open = self._descriptor is not None
+        # Windows renames no file that is open; the next record opens it again.
+        self.close()
+        try:
+            if was_open:
                 os.replace(self.path, path)
-            self.path = path
+        except OSError as error:
+            raise ConfigError(f"cannot rename {self.path}: {error.strerror}") from error
+        self.path = path
 
     def close(self) -> None:
         with self._lock:
