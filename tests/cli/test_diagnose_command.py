@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.captures import ROOT
 from tests.support.command import Finished, llmstream
-from tests.support.llama import LlamaServer, free_port
+from tests.support.llama import LlamaServer, free_port, llama_server
 
 LITERAL = r"\n"
 
@@ -127,6 +127,22 @@ def test_stop_inside_a_tool_call(tiny_server: LlamaServer) -> None:
 def test_stop_inside_reasoning(tiny_server: LlamaServer) -> None:
     found = diagnosis(tiny_server, "--stop", " one.", "1+1?")
     assert only_stop(found) == ("honoured", {"matched_in_reasoning": "proved"})
+
+
+def test_grammar_that_escapes_line_feeds_and_its_cure(tiny_server: LlamaServer) -> None:
+    asked = ("-o", "grammar=" + json.dumps(r'root ::= "a: \"x\\ny\""'), "Count")
+    found = diagnosis(tiny_server, "--stop", LITERAL, *asked)
+    assert found["turn"]["text"] == r'a: "x\ny"'
+    assert only_stop(found) == ("ignored", {"grammar_escapes": "proved"})
+    assert found["stops"][0]["causes"][0]["advice"].endswith(r"--stop-raw '\n'")
+    assert only_stop(diagnosis(tiny_server, "--stop-raw", LITERAL, *asked))[0] == "honoured"
+
+
+def test_stop_string_of_the_server() -> None:
+    with llama_server(antiprompt=[" four"]) as server:
+        (finding,) = diagnosis(server, "Count")["answer"]
+    assert (finding["code"], finding["confidence"]) == ("default_stops", "proved")
+    assert finding["evidence"] == ['matched " four"; the server\'s stop strings: [" four"]']
 
 
 def test_tail_lost_at_the_cap(tiny_server: LlamaServer) -> None:

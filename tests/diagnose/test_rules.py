@@ -137,6 +137,7 @@ ABSENT: list[tuple[str, Evidence]] = [
     ("marker_not_a_token", answer("a<|im_end|>")),
     ("marker_not_a_token", answer("a<|x|>b", tokens_=SPECIAL)),
     ("grammar_escapes", answer("a\\nb", "\n")),
+    ("grammar_escapes", answer("a\\nb", "\n", matched="\n", reason=WORD, body={"grammar": "root ::= x"})),
     ("grammar_escapes", answer('{"a":1}', "zebra", body={"grammar": "root ::= x"})),
     ("min_tokens", answer("one two three", " two")),
     ("min_tokens", answer("one", " two", body={"min_tokens": 8})),

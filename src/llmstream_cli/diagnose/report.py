@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from llmstream_cli.diagnose.evidence import Evidence
 from llmstream_cli.diagnose.findings import RANK, Confidence, Finding, Verdict
 from llmstream_cli.diagnose.rules import ANSWER_RULES, STOP_RULES
+from llmstream_cli.diagnose.rules.text import never_generated
 from llmstream_cli.diagnose.verdict import verdict
 from llmstream_cli.notices import notices
 
@@ -36,6 +37,9 @@ def diagnose(evidence: Evidence) -> Diagnosis:
 
 def _stop(evidence: Evidence, stop: str) -> StopReport:
     causes = _ranked([finding for rule in STOP_RULES if (finding := rule.find(evidence, stop))])
+    if any(cause.came for cause in causes):
+        # What was meant was generated, in another form than asked for: that is the cause.
+        causes = [cause for cause in causes if cause.code != never_generated.code]
     return StopReport(stop=stop, verdict=verdict(evidence, stop, causes), causes=tuple(causes))
 
 

@@ -189,13 +189,16 @@ def ignore_eos(evidence: Evidence, stop: str) -> Signs | None:  # noqa: ARG001
 def grammar_escapes(evidence: Evidence, stop: str) -> Signs | None:
     grammar = next((name for name in _GRAMMARS if look_up(dict(evidence.body), name)), None)
     form = escaped(stop)[1:-1]
-    if grammar is None or form == stop or stop in evidence.text or form not in evidence.text:
+    if grammar is None or form == stop or form not in evidence.text:
+        return None
+    if stop in evidence.text or evidence.matched == stop:
         return None
     at = evidence.text.find(form)
-    return likely(
+    make = proved if evidence.echoed(stop) else likely
+    return make(
         f"sent     {grammar}",
         f"in the answer: {window(evidence.text, at, len(form))}",
-        advice=f"Use the escaped form: --stop-raw '{form}'",
+        advice=f"Use the escaped form: --stop-raw {_shell(form)}",
         came=True,
     )
 
