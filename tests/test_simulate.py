@@ -13,8 +13,8 @@ import pytest
 from llmstream_cli.capture import read_capture
 from llmstream_cli.errors import ConfigError, ConnectError, UsageError
 from llmstream_cli.events import EndStatus, FinishReason
+from llmstream_cli.loopback import HOST, LARGEST_HEAD_BYTES
 from llmstream_cli.shapes import get_shape
-from llmstream_cli.simulate import server as simulated
 from llmstream_cli.simulate.faults import FAULTS, apply_faults, parse_fault
 from llmstream_cli.simulate.forms import FORMS, MODEL, PROMPT_TOKENS
 from llmstream_cli.simulate.replies import Reply, Tells, reply_of_capture, reply_of_text
@@ -38,7 +38,7 @@ def turn_of(sent: Reply, shape: str = "openai-chat") -> Turn:
 
 def asked(sent: Reply, *, limit_s: float = 5.0) -> tuple[http.client.HTTPResponse, bytes]:
     with SimulatedServer(sent) as server:
-        connection = http.client.HTTPConnection(simulated.HOST, server.port, timeout=limit_s)
+        connection = http.client.HTTPConnection(HOST, server.port, timeout=limit_s)
         connection.request("POST", "/v1/chat/completions", b'{"stream": true}')
         response = connection.getresponse()
         return response, response.read()
@@ -188,7 +188,7 @@ def test_silence_lasts_until_the_client_leaves() -> None:
         told.set()
 
     with SimulatedServer(reply("stall-after-event=1"), on_served=on_served) as server:
-        with socket.create_connection((simulated.HOST, server.port), timeout=5) as client:
+        with socket.create_connection((HOST, server.port), timeout=5) as client:
             client.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
             got = b""
             while b'"role"' not in got:
@@ -207,7 +207,7 @@ def test_a_delay_is_kept() -> None:
 def test_stopping_does_not_wait_for_a_stalled_answer() -> None:
     began = time.monotonic()
     with SimulatedServer(reply("stall-after-event=0")) as server:
-        client = socket.create_connection((simulated.HOST, server.port), timeout=5)
+        client = socket.create_connection((HOST, server.port), timeout=5)
         client.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
         assert client.recv(65536)
     client.close()
@@ -217,7 +217,7 @@ def test_stopping_does_not_wait_for_a_stalled_answer() -> None:
 def test_whoever_looks_around_finds_a_model() -> None:
     with SimulatedServer(reply()) as server:
         for path, status in (("/v1/models", 200), ("/health", 404)):
-            connection = http.client.HTTPConnection(simulated.HOST, server.port, timeout=5)
+            connection = http.client.HTTPConnection(HOST, server.port, timeout=5)
             connection.request("GET", path)
             response = connection.getresponse()
             assert response.status == status
@@ -229,12 +229,14 @@ def test_whoever_looks_around_finds_a_model() -> None:
     [
         b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
-        b"X: " + b"y" * (simulated.LARGEST_HEAD_BYTES + 65536),
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n",
+        b"X: " + b"y" * (LARGEST_HEAD_BYTES + 65536),
     ],
 )
 def test_what_is_no_request_gets_no_answer(request_bytes: bytes) -> None:
     with SimulatedServer(reply()) as server:
-        with socket.create_connection((simulated.HOST, server.port), timeout=5) as client:
+        with socket.create_connection((HOST, server.port), timeout=5) as client:
             answer = b"nothing"
             try:
                 client.sendall(request_bytes)
@@ -243,14 +245,14 @@ def test_what_is_no_request_gets_no_answer(request_bytes: bytes) -> None:
                 answer = b""
             assert answer == b""
         # And the next one is answered as ever.
-        connection = http.client.HTTPConnection(simulated.HOST, server.port, timeout=5)
+        connection = http.client.HTTPConnection(HOST, server.port, timeout=5)
         connection.request("POST", "/", b"{}", {"Expect": "100-continue"})
         assert connection.getresponse().read() == reply().body
 
 
 def test_a_body_in_chunks_is_read() -> None:
     with SimulatedServer(reply()) as server:
-        connection = http.client.HTTPConnection(simulated.HOST, server.port, timeout=5)
+        connection = http.client.HTTPConnection(HOST, server.port, timeout=5)
         connection.request("POST", "/", iter([b"{", b"}"]), encode_chunked=True)
         assert connection.getresponse().read() == reply().body
 
