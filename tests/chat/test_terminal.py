@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from tests.support.llama import LlamaServer
 from tests.support.wire_server import Received, Reply, WireServer, json_reply
 
 TEN = "one two three four five six seven eight nine ten"
-TOP_SECRET_NOTE = "a note\nof two lines"
+NOTE = "a note\nof two lines"
 
 
 def chunk(text: str | None, finish: str | None = None) -> bytes:
@@ -343,7 +344,7 @@ def test_messages_of_many_lines(ok: WireServer, typed: str, message: str) -> Non
 
 
 def test_tab_completes_commands_and_files(ok: WireServer, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text(TOP_SECRET_NOTE + "\n")
+    (tmp_path / "notes.txt").write_text(NOTE + "\n")
     with chat(ok) as terminal:
         terminal.ready()
         terminal.type("/fil")
@@ -356,7 +357,7 @@ def test_tab_completes_commands_and_files(ok: WireServer, tmp_path: Path) -> Non
         terminal.say("what is it?")
         terminal.leave()
     (message,) = contents(asked(ok)[0])
-    assert message == f"--- {tmp_path}/notes.txt ---\n{TOP_SECRET_NOTE}\n\nwhat is it?"
+    assert message == f"--- {tmp_path}/notes.txt ---\n{NOTE}\n\nwhat is it?"
 
 
 def test_what_was_typed_is_found_again(ok: WireServer) -> None:
@@ -486,12 +487,19 @@ def test_the_embedded_server_lives_as_long_as_the_chat(gemma_model: Path) -> Non
     with ChatTerminal("chat", "-p", "local", "--plain") as terminal:
         terminal.ready()
         assert "Reykjav" in terminal.say("What is the capital of Iceland?")
-        process = terminal.child.pid
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        servers = children(terminal.child.pid)
+        assert servers
         terminal.say("/regen")
-        assert Path(f"/proc/{process}/task/{process}/children").read_text().split() == children
+        assert children(terminal.child.pid) == servers
         assert terminal.leave() == 0
-    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+    for server in servers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(server, 0)
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, check=False, text=True)
+    return [int(line) for line in found.stdout.split()]
 
 
 def test_a_server_that_is_not_there_costs_no_message(ok: WireServer) -> None:
