@@ -79,10 +79,10 @@ def test_sse_error_field_of_old_llama_cpp_is_a_frame_named_error() -> None:
             b'data: 1\n\n{\n  "a": {\n    "b": 2\n  }\n}\ndata: 3\n\n',
             [Frame("1", 0), Frame('{\n  "a": {\n    "b": 2\n  }\n}', 9), Frame("3", 37)],
         ),
-        (b'[{\n  "a": 1\n}\n]\n\ndata: 2', [Frame('[{\n  "a": 1\n}\n]', 0), Frame("2", 17)]),
+        (b'[{\n  "a": 1\n}\n]\n\ndata: 2', [Frame('[{\n  "a": 1\n}\n]', 0), Frame("2", 17, cut=True)]),
         (b'data: 1\n{"a": 1}\ndata: 2\n\n', [Frame("1", 0), Frame('{"a": 1}', 8), Frame("2", 17)]),
         # Broken off, or followed by something else.
-        (b'{\n  "a": 1', [Frame('{\n  "a": 1', 0)]),
+        (b'{\n  "a": 1', [Frame('{\n  "a": 1', 0, cut=True)]),
         (b'{\n  "a": 1\n\ndata: 2\n\n', [Frame('{\n  "a": 1', 0), Frame("2", 12)]),
         (b'{\n  "a": 1\ndata: 2\n\n', [Frame('{\n  "a": 1', 0), Frame("2", 11)]),
         (b'0:"a"\nd:{"b": 1}\n', [Frame('0:"a"', 0), Frame('d:{"b": 1}', 6)]),
@@ -104,8 +104,8 @@ def test_sse_json_without_end_is_one_oversized_event() -> None:
 
 
 @pytest.mark.parametrize("tail", [b"", b"\n", b"\r"])
-def test_an_unterminated_last_event_is_delivered(tail: bytes) -> None:
-    assert sse(b"data: a\n\ndata: b" + tail) == [Frame("a", 0), Frame("b", 9)]
+def test_an_unterminated_last_event_is_delivered_as_cut(tail: bytes) -> None:
+    assert sse(b"data: a\n\ndata: b" + tail) == [Frame("a", 0), Frame("b", 9, cut=True)]
 
 
 def test_ndjson_passes_over_blank_lines_and_keeps_an_unterminated_tail() -> None:

@@ -9,29 +9,15 @@ import pytest
 
 from llmstream_cli.events import EndStatus
 from llmstream_cli.turn import Turn
+from tests.support.built.gemini import COUNTS, OVERLOADED, RED, STREAMS, chunk, sse
 from tests.support.captures import decode, fold
 from tests.support.wire_server import Reply, WireServer
 
 # Not imported by name: its types alone would take mypy longer than all the rest.
 genai = import_module("google.genai")
 
-OVERLOADED = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
-
-
-def chunk(*parts: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
-    return {"candidates": [{**candidate, **({"finishReason": finish} if finish else {})}], **more}
-
-
-def sse(*chunks: Any) -> bytes:
-    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n" for chunk in chunks)
-
-
-RED = chunk({"text": "Red"}, usageMetadata={"promptTokenCount": 9}, modelVersion="gemini-3", responseId="r1")
-COUNTS = {"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 30, "totalTokenCount": 43}
-STREAMS = {
-    "plain": sse(RED, chunk({"text": " 👩‍👧\n"}), chunk({"text": ""}, finish="STOP", usageMetadata=COUNTS)),
-    "cap": sse(RED, chunk({"text": ", gre"}, finish="MAX_TOKENS", usageMetadata=COUNTS)),
+ANSWERS = {
+    **{name: body for name, body in STREAMS.items() if name != "error"},
     "nothing but thoughts": sse(
         chunk({"text": "Hmm", "thought": True}),
         {
@@ -39,16 +25,11 @@ STREAMS = {
             "usageMetadata": COUNTS,
         },
     ),
-    "thoughts": sse(chunk({"text": "Hmm", "thought": True}), chunk({"text": "Red"}, finish="STOP")),
-    "tools": sse(
-        chunk({"functionCall": {"name": "weather", "args": {"city": "Zürich"}, "id": "c1"}}),
-        chunk({"functionCall": {"name": "now"}}, finish="STOP"),
-    ),
     "filtered": sse(RED, {"candidates": [{"finishReason": "SAFETY"}]}),
     "refused": sse({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {}}),
 }
 BROKEN = {
-    "an event": sse(RED, OVERLOADED),
+    "an event": STREAMS["error"],
     "raw, over many lines": sse(RED) + json.dumps(OVERLOADED, indent=2).encode(),
 }
 
@@ -114,11 +95,11 @@ def no_key_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_the_sdk_says_the_same(name: str) -> None:
     said = Said()
-    ask_sdk(STREAMS[name], said)
-    turn = ours(STREAMS[name])
+    ask_sdk(ANSWERS[name], said)
+    turn = ours(ANSWERS[name])
     assert said == as_said(turn)
     assert turn.end.status is EndStatus.COMPLETE
 

@@ -3,13 +3,12 @@
 No TGI was recorded: the frames are built from its source. They come over a real socket.
 """
 
-import json
 from importlib import import_module
-from typing import Any
 
 import pytest
 
 from llmstream_cli.events import EndStatus
+from tests.support.built.tgi import ERROR, REQUEST, STREAMS, frames, token
 from tests.support.sdk import Said, ours, said_in
 from tests.support.wire_server import Reply, WireServer
 
@@ -18,26 +17,7 @@ hub = import_module("huggingface_hub")
 errors = import_module("huggingface_hub.errors")
 
 
-def frames(*items: dict[str, Any]) -> bytes:
-    return b"".join(b"data:" + json.dumps(item, ensure_ascii=False).encode() + b"\n\n" for item in items)
-
-
-def token(text: str, *, special: bool = False) -> dict[str, Any]:
-    said = {"id": 5, "text": text, "logprob": -0.5, "special": special}
-    return {"index": 1, "token": said, "generated_text": None, "details": None}
-
-
-def last(text: str, reason: str, whole: str, *, special: bool = False) -> dict[str, Any]:
-    details = {"finish_reason": reason, "generated_tokens": 3, "seed": 7, "input_length": 9}
-    return {**token(text, special=special), "generated_text": whole, "details": details}
-
-
-STREAMS = {
-    "end": frames(token("Red"), token(" 👩‍👧"), last("</s>", "eos_token", "Red 👩‍👧", special=True)),
-    "cap": frames(token("Red"), last(", gre", "length", "Red, gre")),
-    "stop": frames(token("Red"), last("END", "stop_sequence", "RedEND")),
-}
-ERROR = {"error": "Request failed during generation: out of memory", "error_type": "generation"}
+ANSWERS = {name: body for name, body in STREAMS.items() if name != "error"}
 
 
 def ask(body: bytes) -> Said:
@@ -53,9 +33,9 @@ def ask(body: bytes) -> Said:
     return found
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_the_client_says_the_same(name: str) -> None:
-    turn = ours("tgi", STREAMS[name], request={"parameters": {"details": True}})
+    turn = ours("tgi", STREAMS[name], request=REQUEST)
     assert said_in(turn) == ask(STREAMS[name])
     assert turn.end.status is EndStatus.COMPLETE
 
@@ -69,7 +49,7 @@ def test_the_stop_sequence_stays_in_the_text_for_the_client_only() -> None:
 
 
 def test_an_error_after_the_first_words() -> None:
-    body = frames(token("Red"), ERROR)
+    body = STREAMS["error"]
     with pytest.raises(errors.GenerationError, match="out of memory"):
         ask(body)
     turn = ours("tgi", body)

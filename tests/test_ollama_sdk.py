@@ -11,65 +11,27 @@ from typing import Any
 import pytest
 
 from llmstream_cli.events import EndStatus
+from tests.support.built.ollama import CONTENT_TYPE, GENERATED, STREAMS, call, done, lines, said
 from tests.support.sdk import HI, Said, ours, said_in
 from tests.support.wire_server import Reply, WireServer
 
 # Not imported by name: its types alone would take mypy longer than all the rest.
 ollama = import_module("ollama")
 
-NDJSON = "application/x-ndjson"
 SHAPES = {"/api/chat": "ollama-chat", "/api/generate": "ollama-generate"}
 
 
-def lines(*items: dict[str, Any]) -> bytes:
-    head = {"model": "qwen3:8b", "created_at": "2026-11-30T09:00:00.123456789Z"}
-    return b"".join(json.dumps({**head, **item}, ensure_ascii=False).encode() + b"\n" for item in items)
-
-
-def said(content: str, **more: Any) -> dict[str, Any]:
-    return {"message": {"role": "assistant", "content": content, **more}, "done": False}
-
-
-def done(reason: str = "stop", **more: Any) -> dict[str, Any]:
-    counts = {
-        "total_duration": 4883583458,
-        "load_duration": 1334875,
-        "prompt_eval_count": 26,
-        "prompt_eval_duration": 342546000,
-        "eval_count": 282,
-        "eval_duration": 4535599000,
-    }
-    return {**said("", **more), "done": True, "done_reason": reason, **counts}
-
-
-def call(name: str, **arguments: Any) -> dict[str, Any]:
-    return {"function": {"name": name, "arguments": arguments}}
-
-
 CHATS = {
-    "plain": lines(said("Red"), said(" 👩‍👧\n"), done()),
-    "cap": lines(said("Red"), done("length")),
-    "thinking": lines(said("", thinking="Hm"), said("", thinking="m."), said("Red"), done()),
-    "tools": lines(said("", tool_calls=[call("weather", city="Zürich"), call("now")]), done()),
+    **{name: body for name, body in STREAMS.items() if name != "error"},
     "tools in the last line": lines(said("See"), done(tool_calls=[call("weather", days=[1, 2])])),
     "nothing counted": lines(said("Red"), {**said(""), "done": True, "done_reason": "stop"}),
 }
-GENERATED = {
-    "plain": lines(
-        {"response": "Red", "done": False},
-        {"response": "", "done": True, "done_reason": "stop", "context": [1, 2], "eval_count": 2},
-    ),
-    "cap, thinking": lines(
-        {"response": "", "thinking": "Hm", "done": False},
-        {"response": "R", "done": True, "done_reason": "length", "prompt_eval_count": 3, "eval_count": 5},
-    ),
-}
-ERROR = b'{"error":"an error was encountered while running the model: unexpected EOF"}\n'
+ANSWERS = {name: body for name, body in GENERATED.items() if name != "error"}
 
 
 def ask(body: bytes, path: str = "/api/chat") -> list[Any]:
     """What the client yields; raises what it raises."""
-    with WireServer(Reply(writes=[body], headers=[("Content-Type", NDJSON)])) as server:
+    with WireServer(Reply(writes=[body], headers=[("Content-Type", CONTENT_TYPE)])) as server:
         client = ollama.Client(host=server.base_url, trust_env=False)
         with client._client:
             if path == "/api/chat":
@@ -93,24 +55,24 @@ def said_by(parts: list[Any]) -> Said:
 
 @pytest.mark.parametrize("name", CHATS)
 def test_chat(name: str) -> None:
-    turn = ours("ollama-chat", CHATS[name], content_type=NDJSON)
+    turn = ours("ollama-chat", CHATS[name], content_type=CONTENT_TYPE)
     mine = said_in(turn)
     assert mine == said_by(ask(CHATS[name]))
     assert turn.end.status is EndStatus.COMPLETE
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_generate(name: str) -> None:
-    turn = ours("ollama-generate", GENERATED[name], content_type=NDJSON)
-    assert said_in(turn) == said_by(ask(GENERATED[name], "/api/generate"))
+    turn = ours("ollama-generate", ANSWERS[name], content_type=CONTENT_TYPE)
+    assert said_in(turn) == said_by(ask(ANSWERS[name], "/api/generate"))
     assert turn.end.status is EndStatus.COMPLETE
 
 
 def test_an_error_after_the_first_words() -> None:
-    body = lines(said("Red")) + ERROR
+    body = STREAMS["error"]
     with pytest.raises(ollama.ResponseError, match="unexpected EOF") as caught:
         ask(body)
-    end = ours("ollama-chat", body, content_type=NDJSON).end
+    end = ours("ollama-chat", body, content_type=CONTENT_TYPE).end
     assert end.status is EndStatus.ERROR
     assert end.error is not None
     assert end.error.message == caught.value.error
@@ -120,12 +82,12 @@ def test_a_stream_that_is_cut_ends_well_for_the_client_and_not_for_us() -> None:
     body = lines(said("Red"), said(", gre"))
     found = said_by(ask(body))
     assert (found.text, found.finish) == ("Red, gre", None)
-    assert ours("ollama-chat", body, content_type=NDJSON).end.status is EndStatus.INCOMPLETE
+    assert ours("ollama-chat", body, content_type=CONTENT_TYPE).end.status is EndStatus.INCOMPLETE
 
 
 def test_a_line_that_is_cut_crashes_the_client() -> None:
     body = lines(said("Red"), said(", green"))[:-20]
     with pytest.raises(json.JSONDecodeError):
         ask(body)
-    turn = ours("ollama-chat", body, content_type=NDJSON)
+    turn = ours("ollama-chat", body, content_type=CONTENT_TYPE)
     assert (turn.first.text, turn.end.status) == ("Red", EndStatus.INCOMPLETE)

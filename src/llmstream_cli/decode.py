@@ -194,6 +194,8 @@ class StreamDecoder:
 
     def _unread(self, event: UnknownFrame) -> UnknownFrame:
         """Nearly every stream that breaks off does so inside an event: that is no unreadable stream."""
+        if event.cut:
+            return event
         if self._closed and _BEGUN.match(event.data):
             return replace(event, cut=True)
         self._unreadable = self._unreadable or event

@@ -19,6 +19,7 @@ from llmstream_cli.events import (
 from llmstream_cli.request import HttpRequest, Message, Request, Sampling
 from llmstream_cli.shapes import get_shape
 from llmstream_cli.turn import Turn
+from tests.support.built.back_ends import data
 from tests.support.captures import fold, joined, one_by_one
 
 SSE, NDJSON, TEXT = "text/event-stream", "application/x-ndjson", "text/plain; charset=utf-8"
@@ -49,10 +50,6 @@ def run(
 
 def turn(shape_name: str, body: str | bytes, table: Table | None = None, **seen: Any) -> Turn:
     return fold(run(shape_name, body, table, **seen))
-
-
-def data(*payloads: str) -> str:
-    return "".join(f"data: {payload}\n\n" for payload in payloads)
 
 
 def said(found: Turn) -> tuple[str, EndStatus, bool | None]:
@@ -144,6 +141,13 @@ def test_only_a_whole_body_ends_the_answer(
 def test_half_a_line_at_the_end_is_no_end() -> None:
     found = turn("ndjson", '{"text": "a"}\n{"text": "b', {"done": "eof"})
     assert said(found) == ("a", INCOMPLETE, None)
+
+
+@pytest.mark.parametrize("half", ["[DON", "Gr\xfc"])
+@pytest.mark.parametrize("table", [{}, {"done": "eof"}, {"data": "text"}])
+def test_half_an_event_of_bare_text_is_not_said_and_is_no_end(half: str, table: Table) -> None:
+    found = turn("sse", data("a").encode() + f"data: {half}".encode()[:-1], table)
+    assert (found.first.text, found.end.status, found.end.error) == ("a", INCOMPLETE, None)
 
 
 def test_a_finish_reason_ends_an_answer_too() -> None:

@@ -20,46 +20,16 @@ from llmstream_cli.events import (
 )
 from llmstream_cli.request import Request, Sampling
 from llmstream_cli.shapes import get_shape, shape_for_path
+from tests.support.built.sglang import ABORT, DONE, piece, stream
 from tests.support.captures import decode, fold
 from tests.support.cuts import end_of, everywhere
 
 SHAPE = get_shape("sglang")
-DONE = b"data: [DONE]\n\n"
 
 
 def answer(body: bytes, *, kind: str = "text/event-stream", **more: Any) -> list[Event]:
     request = {"text": "Hi", "stream": "event-stream" in kind, **more}
     return everywhere(body, shape="sglang", request=request, kind=kind)
-
-
-def stream(*frames: Any) -> bytes:
-    return b"".join(b"data: " + json.dumps(frame, ensure_ascii=False).encode() + b"\n\n" for frame in frames)
-
-
-def piece(
-    text: str,
-    tokens: int,
-    finish: Any = None,
-    *,
-    ids: int | None = None,
-    index: int | None = None,
-    **meta: Any,
-) -> dict[str, Any]:
-    """A frame after `tokens` tokens in all, with `ids` token ids (as many, unless said)."""
-    frame: dict[str, Any] = {
-        "text": text,
-        "output_ids": [5] * (tokens if ids is None else ids),
-        "meta_info": {
-            "id": "g1",
-            "finish_reason": finish,
-            "prompt_tokens": 7,
-            "completion_tokens": tokens,
-            "cached_tokens": 2,
-            "e2e_latency": 0.5,
-            **meta,
-        },
-    }
-    return frame if index is None else {**frame, "index": index}
 
 
 def texts(events: list[Event]) -> list[str]:
@@ -194,12 +164,7 @@ def test_a_cap_that_the_server_lowered_is_the_context() -> None:
     ("finish", "error"),
     [
         (
-            {
-                "type": "abort",
-                "message": "Out of memory",
-                "status_code": 500,
-                "err_type": "InternalServerError",
-            },
+            ABORT,
             StreamError(kind="InternalServerError", message="Out of memory", http_status=500),
         ),
         ({"type": "abort"}, StreamError(kind="abort", message="the server aborted the request")),

@@ -22,40 +22,17 @@ from llmstream_cli.events import (
 )
 from llmstream_cli.request import Message, Request, Sampling
 from llmstream_cli.shapes import get_shape, shape_for_path
+from tests.support.built.vercel_ai import DONE, FINISH, PLAIN, REASONING, part, stream, text
 from tests.support.cuts import end_of, everywhere
 
 SHAPE = get_shape("vercel-ai")
 SSE, TEXT = "text/event-stream", "text/plain; charset=utf-8"
-DONE = b"data: [DONE]\n\n"
 STOP = Finish(reason=FinishReason.STOP, raw_reason="stop")
 
 
 def answer(body: bytes | str, kind: str = SSE) -> list[Event]:
     raw = body.encode() if isinstance(body, str) else body
     return everywhere(raw, shape="vercel-ai", request={}, kind=kind)
-
-
-def stream(*parts: Any) -> bytes:
-    return b"".join(b"data: " + json.dumps(part, ensure_ascii=False).encode() + b"\n\n" for part in parts)
-
-
-def part(kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, **more}
-
-
-def text(*deltas: str) -> list[dict[str, Any]]:
-    pieces = [part("text-delta", id="t1", delta=delta) for delta in deltas]
-    return [part("text-start", id="t1"), *pieces, part("text-end", id="t1")]
-
-
-FINISH = part("finish", finishReason="stop")
-PLAIN = [
-    part("start", messageId="m1"),
-    part("start-step"),
-    *text("Red", " 👩‍👧\n"),
-    part("finish-step"),
-    FINISH,
-]
 
 
 def test_request() -> None:
@@ -142,13 +119,7 @@ def test_finish(told: dict[str, Any], reason: FinishReason) -> None:
 
 
 def test_reasoning() -> None:
-    body = stream(
-        part("reasoning-start", id="r1"),
-        part("reasoning-delta", id="r1", delta="Hmm"),
-        part("reasoning-end", id="r1"),
-        *text("Red"),
-        FINISH,
-    )
+    body = stream(*REASONING)
     assert answer(body)[:-1] == [ReasoningDelta(text="Hmm"), TextDelta(text="Red"), STOP]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llmstream_cli.decode import StreamDecoder
-from llmstream_cli.events import EndStatus, Event, TextDelta
+from llmstream_cli.events import EndStatus, Event, StreamError, TextDelta
 from llmstream_cli.shapes import get_shape
 from llmstream_cli.turn import Turn, TurnBuilder
 
@@ -97,12 +97,13 @@ def decode(
     body: Mapping[str, Any],
     content_type: str,
     status: EndStatus = EndStatus.INCOMPLETE,
+    error: StreamError | None = None,
 ) -> list[Event]:
-    """The events of a response body that comes in `pieces`; `status` is what the client saw of its end."""
+    """The events of a body that comes in `pieces`; `status`, `error`: what the client saw of its end."""
     server = get_shape(shape)
     decoder = StreamDecoder(server.decoder(body), server.framing, content_type=content_type)
     events = [event for piece in pieces for event in decoder.feed(piece)]
-    return events + decoder.close(status)
+    return events + decoder.close(status, error)
 
 
 def joined(events: list[Event]) -> list[Event]:

@@ -1,21 +1,26 @@
 """One body, cut in every way: what must hold for the streams of every shape."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llmstream_cli.events import EndStatus, Event, Finish, KeepAlive, StreamEnd, TextDelta, UnknownFrame
 from tests.support.captures import decode, one_by_one
 
 
-def everywhere(body: bytes, *, shape: str, request: Mapping[str, Any], kind: str) -> list[Event]:
-    """The events of `body`: the same for every cut in two and for reads of one byte, and cut short a part."""
+def everywhere(
+    body: bytes, *, shape: str, request: Mapping[str, Any], kind: str, points: Iterable[int] | None = None
+) -> list[Event]:
+    """The events of `body`: the same for every cut in two and for reads of one byte, and cut short a part.
+
+    ``points``: where to cut a body that is too long to be cut everywhere.
+    """
 
     def events(*pieces: bytes) -> list[Event]:
         return decode(list(pieces), shape=shape, body=request, content_type=kind)
 
     whole = events(body)
     assert events(*one_by_one(body)) == whole
-    for at in range(len(body)):
+    for at in range(len(body)) if points is None else points:
         assert events(body[:at], body[at:]) == whole, at
         _check_cut_short(events(body[:at]), whole, at)
     return whole

@@ -8,13 +8,15 @@ from typing import Protocol
 class Frame:
     """One event of the stream: its SSE event name (None elsewhere), its data, where its first byte stands.
 
-    ``whole``: it is the entire body, one document in place of a stream.
+    ``whole``: it is the entire body, one document in place of a stream. ``cut``: the body ended before the
+    event did.
     """
 
     data: str
     offset: int = 0
     name: str | None = None
     whole: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class SseFramer:
         units = self._run(self._lines.close())
         # A bare name may be the beginning of an event whose data was cut off.
         if self._data and not self._dead:
-            self._dispatch(units)
+            self._dispatch(units, cut=True)
         return units
 
     def _run(self, lines: list[Line]) -> list[Unit]:
@@ -102,9 +102,9 @@ class SseFramer:
         if self._size > self._limit:
             self._fail(self._offset, units)
 
-    def _dispatch(self, units: list[Unit]) -> None:
+    def _dispatch(self, units: list[Unit], *, cut: bool = False) -> None:
         data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        units.append(Frame(data.decode("utf-8", "replace"), self._offset, self._name))
+        units.append(Frame(data.decode("utf-8", "replace"), self._offset, self._name, cut=cut))
         self._reset()
 
     def _fail(self, offset: int, units: list[Unit]) -> None:

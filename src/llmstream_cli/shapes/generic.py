@@ -157,9 +157,16 @@ class GenericDecoder(FrameDecoder):
         if self._language == "text" or (
             self._language == "auto" and not isinstance(value, dict) and frame.data[:1] != "{"
         ):
-            return self._say(frame.data, "text")
+            return self._bare_text(frame)
         self._cut = value is _NO_JSON
         return [UnknownFrame(name=frame.name, data=frame.data, readable=not self._cut)]
+
+    def _bare_text(self, frame: Frame) -> list[Event]:
+        """Half an event may be half a character, or half of the end mark: it is kept, and not said."""
+        self._cut = frame.cut
+        if frame.cut:
+            return [UnknownFrame(name=frame.name, data=frame.data, readable=False, cut=True)]
+        return self._say(frame.data, "text")
 
     def _say(self, text: str, language: Language) -> list[Event]:
         self._language = language
