@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "replay": ("replay:replay", "Run a recorded exchange through the same pipeline, offline."),
     "simulate": ("simulate:simulate", "Be a server that answers, and fails, as told."),
+    "tap": ("tap:tap", "Record what an application and its server say."),
     "models": ("models:models", "List the models that the server of a profile offers."),
     "servers": ("servers:servers", "Look for LLM servers at the well-known local ports."),
     "profiles": ("profiles:profiles_app", "Backend profiles: a server, a model and settings under one name."),
