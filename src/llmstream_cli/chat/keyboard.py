@@ -3,11 +3,13 @@
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 from types import FrameType
 
+_undo: list[Callable[[], None]] = []
 _ONE_PRESS_S = 1.0
 """A second Ctrl-C so soon is impatience: what the first one began ends by itself."""
 
@@ -25,6 +27,8 @@ def silent_keyboard() -> Iterator[None]:
         return
     descriptor = terminal.fileno()
     before = termios.tcgetattr(descriptor)
+    restore = partial(termios.tcsetattr, descriptor, termios.TCSANOW, before)
+    _undo.append(restore)
     silent = [*before]
     # Enter has to stay what it is: in lines it would become Ctrl-J.
     silent[0] = before[0] & ~termios.ICRNL
@@ -33,7 +37,14 @@ def silent_keyboard() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        restore()
+        _undo.remove(restore)
+
+
+def loud_keyboard() -> None:
+    """Put the terminal right at once, for a process that leaves without unwinding."""
+    for restore in reversed(_undo):
+        restore()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from types import FrameType
 
@@ -54,6 +55,9 @@ def interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _leave_at_once(_signal: int, _frame: FrameType | None) -> None:
+    keyboard = sys.modules.get("llmstream_cli.chat.keyboard")
+    if keyboard is not None:
+        keyboard.loud_keyboard()
     os._exit(ExitCode.INTERRUPTED)
 
 

@@ -99,16 +99,28 @@ def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
             output.stderr.line(f"⚠ {notice.reason}: waiting {notice.seconds:g} s", "warning")
 
     record = settings.record
-    outcome = ask_server(
-        plan,
-        renderer,
-        record=None if record is None else lambda: CaptureWriter(Path(record), secrets=plan.target.secrets),
-        on_wait=on_wait,
-        # --format json writes at the end only; whether anybody still reads matters to it as well.
-        wanted=output.stdout.has_reader,
-    )
+    with _quiet_while_painted(output):
+        outcome = ask_server(
+            plan,
+            renderer,
+            record=None
+            if record is None
+            else lambda: CaptureWriter(Path(record), secrets=plan.target.secrets),
+            on_wait=on_wait,
+            # --format json writes at the end only; whether anybody still reads matters to it as well.
+            wanted=output.stdout.has_reader,
+        )
     output.waiting.stop()
     return conclude(outcome, settings, output)
+
+
+def _quiet_while_painted(output: Output) -> AbstractContextManager[None]:
+    """An Enter that is echoed while the open block is painted would move it: echo is off for that long."""
+    if output.painting is None:
+        return nullcontext()
+    from llmstream_cli.chat.keyboard import silent_keyboard
+
+    return silent_keyboard()
 
 
 def served(settings: Settings, output: Output) -> AbstractContextManager[Settings]:
