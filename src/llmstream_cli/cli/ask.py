@@ -99,7 +99,7 @@ def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
             output.stderr.line(f"⚠ {notice.reason}: waiting {notice.seconds:g} s", "warning")
 
     record = settings.record
-    with _quiet_while_painted(output):
+    with _quiet_while_painted(output), output.stdout.holding():
         outcome = ask_server(
             plan,
             renderer,
@@ -109,6 +109,7 @@ def run_plan(plan: Plan, settings: Settings, output: Output) -> int:
             on_wait=on_wait,
             # --format json writes at the end only; whether anybody still reads matters to it as well.
             wanted=output.stdout.has_reader,
+            before_wait=output.stdout.flush,
         )
     output.waiting.stop()
     return conclude(outcome, settings, output)

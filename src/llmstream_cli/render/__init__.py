@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, assert_never
@@ -37,9 +38,14 @@ def open_output(
     painting = None
     if stdout.is_terminal and not plain:
         painting = painting_on(env, color, sys.stdout.encoding, windows=os.name == "nt")
-    return Output(
-        stdout=stdout, stderr=StandardError(color, waiting.aside), waiting=waiting, painting=painting
-    )
+
+    def aside() -> AbstractContextManager[None]:
+        # Where both streams go to one place, what was written first stands first.
+        with suppress(BrokenPipeError):
+            stdout.flush()
+        return waiting.aside()
+
+    return Output(stdout=stdout, stderr=StandardError(color, aside), waiting=waiting, painting=painting)
 
 
 def choose_renderer(

@@ -3,14 +3,13 @@
 import errno
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from llmstream_cli.errors import LlmstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import Console
 
 ColorMode = Literal["auto", "always", "never"]
@@ -36,6 +35,7 @@ class StandardOutput:
         self.is_terminal = sys.stdout is not None and sys.stdout.isatty()
         self.at_line_start = True
         self.wrote = False
+        self.held = False
 
     def write(self, text: str) -> None:
         if not text:
@@ -68,6 +68,25 @@ class StandardOutput:
             return
         try:
             sys.stdout.buffer.write(data)
+            if not self.held:
+                sys.stdout.buffer.flush()
+        except OSError as error:
+            _unwritable(error)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """What is written inside waits for `flush`, so that much that came at once is written at once."""
+        self.held = True
+        try:
+            yield
+        finally:
+            self.held = False
+            self.flush()
+
+    def flush(self) -> None:
+        if sys.stdout is None or self.is_terminal:
+            return
+        try:
             sys.stdout.buffer.flush()
         except OSError as error:
             _unwritable(error)

@@ -41,18 +41,20 @@ def ask(
     record: "Callable[[], CaptureWriter] | None" = None,
     on_wait: "Callable[[WaitNotice], None] | None" = None,
     wanted: Callable[[], bool] | None = None,
+    before_wait: Callable[[], None] | None = None,
 ) -> Outcome:
     """Send `plan`, stream the answer to `renderer`, and say how it ended.
 
-    `wanted` is asked while nothing comes: False means that nobody reads the answer any more. `record`
+    `wanted` is asked while nothing comes: False means that nobody reads the answer any more. `before_wait` is
+    called once all that was received has been rendered: what was held back must be written then. `record`
     opens the capture file; a server whose refusal can be met is asked once more, and the capture then holds
     the last exchange. Raises `ConfigError` if the capture cannot be written.
     """
     untried = list(REFUSALS)
-    outcome = _ask_once(plan, renderer, record() if record else None, on_wait, wanted)
+    outcome = _ask_once(plan, renderer, record() if record else None, on_wait, wanted, before_wait)
     while better := met(plan, outcome.failure, untried):
         plan = better
-        outcome = _ask_once(plan, renderer, record() if record else None, on_wait, wanted)
+        outcome = _ask_once(plan, renderer, record() if record else None, on_wait, wanted, before_wait)
     renderer.finish(outcome)
     return outcome
 
@@ -63,6 +65,7 @@ def _ask_once(
     recorder: CaptureWriter | None,
     on_wait: "Callable[[WaitNotice], None] | None",
     wanted: Callable[[], bool] | None,
+    before_wait: Callable[[], None] | None,
 ) -> Outcome:
     from llmstream_cli.transport import open_stream
 
@@ -83,6 +86,7 @@ def _ask_once(
             retries=plan.retries,
             on_wait=on_wait,
             wanted=wanted,
+            before_wait=before_wait,
         ) as exchange:
             return _stream(plan, http_request, exchange, renderer, recorder)
     except KeyboardInterrupt:

@@ -33,9 +33,15 @@ class Clock:
     idle time-out off, and `progress`, called for every event, only notes the time.
     """
 
-    def __init__(self, timeouts: Timeouts, wanted: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        wanted: Callable[[], bool] | None = None,
+        before_wait: Callable[[], None] | None = None,
+    ) -> None:
         self._timeouts = timeouts
         self._wanted = wanted
+        self._before_wait = before_wait
         self._total_at = monotonic() + _limit(timeouts.total_s)
         self._start(TimeoutKind.CONNECT, timeouts.connect_s)
         self._sent_at = self._since
@@ -80,6 +86,14 @@ class Clock:
         """How long to block now, before asking again; raises Expired once the deadline has passed."""
         left = self.remaining_s()
         return SLICE_S if left is None or left > SLICE_S else left
+
+    def about_to_wait(self) -> None:
+        """Everything received has been handed over; raises Unwanted if that shows that nobody is there."""
+        if self._before_wait is not None:
+            try:
+                self._before_wait()
+            except BrokenPipeError:
+                raise Unwanted from None
 
     def waited(self) -> None:
         """A slice ran out with nothing to show for it; raises Unwanted if nobody waits for more."""

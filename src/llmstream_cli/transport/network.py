@@ -134,6 +134,7 @@ class SocketStream(httpcore.NetworkStream):
         self._host = host
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        self._network.clock.about_to_wait()
         while True:
             self._sock.settimeout(self._network.clock.slice_s())
             try:

@@ -23,12 +23,14 @@ def open_stream(
     retries: int = 2,
     on_wait: Callable[[WaitNotice], None] | None = None,
     wanted: Callable[[], bool] | None = None,
+    before_wait: Callable[[], None] | None = None,
 ) -> Iterator[Exchange]:
     """Send `request` to `target`; the answer, whose status is below 300, is closed on leaving.
 
     Sent again, at most `retries` times and only before any answer came: after 429, 502, 503, 504 and 529, and
     once after a connection that closed without a byte. `on_wait` is called before each wait. `wanted` is
-    asked about twenty times a second while nothing comes; False ends it with NotWantedError. Raises
+    asked about twenty times a second while nothing comes; False ends it with NotWantedError, as does a
+    BrokenPipeError of `before_wait`, which is called whenever more is read from the socket. Raises
     TransportError, and ConfigError for a base URL or header that cannot be sent.
     """
     body = None if request.method == "GET" else request.body
@@ -38,7 +40,7 @@ def open_stream(
         )
     except ValueError as error:
         raise ConfigError(f"the base URL makes no sense: {error}") from None
-    clock = Clock(timeouts, wanted)
+    clock = Clock(timeouts, wanted, before_wait)
     exchange = _open(call, clock, Retrying(clock, timeouts, retries), on_wait)
     try:
         yield exchange
