@@ -63,11 +63,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """``required``: the user named this variable, so that it has to be set."""
-
     name: str
     origin: str
-    required: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,7 @@ def _source(settings: Settings, env: Mapping[str, str], store: ProfileStore) -> 
     if named is not None and _layer(settings) is Layer.FLAG:
         return named
     if env.get(KEY_VARIABLE, "").strip():
-        return _Variable(KEY_VARIABLE, f"env {KEY_VARIABLE}", required=True)
+        return _Variable(KEY_VARIABLE, f"env {KEY_VARIABLE}")
     if named is not None and _layer(settings) is Layer.ENV:
         return named
     if settings.profile and settings.profile in read_keys(store.keys_file) and _at_home(settings, store):
@@ -153,7 +150,7 @@ def _named(settings: Settings, store: ProfileStore) -> _Source | None:
     if settings.api_key_env and by_variable.layer >= by_command.layer:
         if by_variable.layer is Layer.BUILTIN and not _at_home(settings, store):
             return None
-        return _Variable(settings.api_key_env, str(by_variable), required=True)
+        return _Variable(settings.api_key_env, str(by_variable))
     return _Command(settings.api_key_cmd, str(by_command)) if settings.api_key_cmd else None
 
 
@@ -169,7 +166,7 @@ def _provider(settings: Settings, env: Mapping[str, str]) -> _Source | None:
     variables = PROVIDER_VARIABLES.get(url_origin(settings.base_url), ()) if settings.base_url else ()
     for name in variables:
         if env.get(name, "").strip():
-            return _Variable(name, f"env {name}", required=False)
+            return _Variable(name, f"env {name}")
     return None
 
 

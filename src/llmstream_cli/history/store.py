@@ -147,12 +147,11 @@ def _locked(descriptor: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """``title``: how the first question begins. ``changed_s``: seconds since the epoch."""
+    """``title``: how the first question begins."""
 
     name: str
     title: str
     messages: int
-    changed_s: float
 
 
 class Shelf:
@@ -199,7 +198,6 @@ class Shelf:
                 name=path.name.removesuffix(_SUFFIX),
                 title=first if len(first) <= _TITLE_LENGTH else f"{first[:_TITLE_LENGTH]} …",
                 messages=len(said),
-                changed_s=path.stat().st_mtime,
             )
 
     def search(self, words: str) -> Iterator[Summary]:
